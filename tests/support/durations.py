@@ -1,7 +1,7 @@
-"""How long each file of tests takes, and parts of all files that take about as long as each other.
+"""Durations of test files, and parts of all files that take about equally long.
 
 `make durations` writes `tests/durations.json`; `make test-all SHARD=1/3` runs the first third.
-Parts are of whole files, as the servers of a file are started once for all of its tests.
+Parts consist of whole files, because the servers of a file are started once for its tests.
 """
 
 import json
@@ -14,17 +14,18 @@ import pytest
 
 STORED = Path(__file__).parents[1] / "durations.json"
 UNKNOWN_SECONDS = 1.0
-"""What a file takes that is not in there."""
+"""Assumed duration of a file without a measured one."""
 SHARD = "SHARD"
-"""The environment variable that says which part of the files is tried."""
+"""Environment variable that selects a part of the files."""
 STORE = "SPAWNLOG_STORE_DURATIONS"
-"""The environment variable that asks for the durations of this run to be stored."""
+"""Environment variable that requests to store the durations of this run."""
 
 
 def shard_of(environment: Mapping[str, str]) -> tuple[int, int]:
-    """Return which part is asked for, counted from 1, and of how many; (1, 1) if none is.
+    """Return the selected part, counted from 1, and the number of parts; (1, 1) by default.
 
-    Raises `pytest.UsageError` if the variable says anything but such as `2/3`.
+    Raises:
+        pytest.UsageError: The variable is not like `2/3`.
     """
     text = environment.get(SHARD) or "1/1"
     number, _, count = text.partition("/")
@@ -51,7 +52,7 @@ def file_of(nodeid: str) -> str:
 
 
 def leave_out_other_parts(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests that are in other parts than the one that is asked for."""
+    """Deselect the tests of other parts than the selected one."""
     number, count = shard_of(os.environ)
     if count == 1:
         return

@@ -1,6 +1,6 @@
-"""What every test may ask for: databases on one embedded server, and a log at work on one.
+"""Fixtures for all tests: databases on one embedded server, and a running log on one.
 
-A plugin of pytest: a process that runs no tests itself does not import it, which takes long.
+It is a pytest plugin that a process without tests does not import, because that takes long.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -27,7 +27,7 @@ def databases() -> Iterator[Databases]:
 
 @pytest.fixture(scope="session")
 def made_data_dir() -> Iterator[Path]:
-    """A data directory with an empty log in it, which nobody uses: it is copied."""
+    """Yield a data directory with an empty log, to be copied."""
     with new_place() as place:
         directory = DataDirectory.open(place / "data")
         open_database(None, directory.postgres).close()
@@ -36,15 +36,20 @@ def made_data_dir() -> Iterator[Path]:
 
 @pytest.fixture
 def becoming_ordinary(databases: Databases) -> Becoming:
-    """Makes an ordinary user of the process for a block. Databases of other tests are not made or
-    dropped meanwhile: that user cannot reach their server."""
+    """Return a context manager that makes the process an ordinary user.
+
+    No database of other tests is created or dropped meanwhile, because that user cannot reach their
+    server.
+    """
     databases.settle()
     return ordinary_user
 
 
 @pytest.fixture
 def resting_databases(databases: Databases) -> Databases:
-    """For tests that limit the whole process: none is being made or dropped beside them."""
+    """Return the databases for tests that limit the whole process: none is created or dropped
+    meanwhile.
+    """
     databases.settle()
     return databases
 
@@ -60,7 +65,9 @@ def told_logs(databases: Databases, tmp_path_factory: pytest.TempPathFactory) ->
 def database_url(
     databases: Databases, told_logs: ToldLogs, request: pytest.FixtureRequest
 ) -> Iterator[str]:
-    """A database of its own, migrated and empty, or with the log that the mark `told` names."""
+    """Yield the URL of a separate database, empty after migration or with the log that the mark
+    `told` names.
+    """
     told = request.node.get_closest_marker("told")
     url = told_logs.copy(told.args[0]) if told else databases.create()
     yield url
@@ -69,7 +76,7 @@ def database_url(
 
 @pytest.fixture
 def empty_database_url(databases: Databases) -> Iterator[str]:
-    """A database of its own without any table."""
+    """Yield the URL of a separate database without tables."""
     url = databases.create_empty()
     yield url
     databases.drop(url)
@@ -77,7 +84,7 @@ def empty_database_url(databases: Databases) -> Iterator[str]:
 
 @pytest.fixture
 async def connection(database_url: str) -> AsyncIterator[LogConnection]:
-    """A connection to the database, outside any transaction."""
+    """Yield a connection to the database, outside any transaction."""
     opened = await open_connection(database_url, application="test")
     async with opened:
         yield opened
@@ -85,12 +92,12 @@ async def connection(database_url: str) -> AsyncIterator[LogConnection]:
 
 @pytest.fixture
 async def running(database_url: str) -> AsyncIterator[RunningLog]:
-    """A log at work."""
+    """Yield a running log."""
     async with running_on(database_url) as log:
         yield log
 
 
 @pytest.fixture
 def family(running: RunningLog) -> LoggedFamily:
-    """A family that is recorded in the log at work."""
+    """Return a family that is recorded in the running log."""
     return LoggedFamily(running.log)

@@ -1,4 +1,4 @@
-"""A folder in memory for all the files that tests write: a server there waits for no disk."""
+"""Folder in memory for all files of tests, so that servers need not wait for a disk."""
 
 import os
 import shutil
@@ -16,8 +16,10 @@ NAME = "spawnlog-tests-"
 
 @contextmanager
 def files_in_memory() -> Iterator[None]:
-    """Lets `tempfile`, and the programs that are started, write into memory if there is room and
-    programs may be run there. What a run that was killed left there is removed."""
+    """Let `tempfile` and started programs write into memory, if it has room and permits execution.
+
+    Removes what a killed run has left there.
+    """
     if not _is_usable():
         yield
         return
@@ -27,7 +29,7 @@ def files_in_memory() -> Iterator[None]:
 
 @contextmanager
 def temporary_files_in(place: Path) -> Iterator[None]:
-    """Lets `tempfile`, and the programs that are started, write into a folder."""
+    """Let `tempfile` and started programs write into a folder."""
     before = os.environ.get("TMPDIR")
     os.environ["TMPDIR"] = tempfile.tempdir = str(place)
     try:

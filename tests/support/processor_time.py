@@ -1,9 +1,9 @@
-"""What the tests of each folder took of the processor, with all that they started: servers,
-PostgreSQL, browsers, children. Printed at the end of a run, beside what the folder may take.
+"""Processor time of the tests of each folder and of everything that they started: servers,
+PostgreSQL, browsers, children. Printed at the end of a run, with the budget of the folder.
 
-Each process of the tests looks at all that it started every few seconds. What began and ended in
-between, and nobody waited for, is not counted: the sum is a little less than what the processors
-did, which is printed below.
+Each test process reads the times of its descendants every few seconds. A process that began and
+ended in between, and that no process waited for, is not counted; the sum is a little less than the
+processors' total, which is printed below.
 """
 
 import os
@@ -16,8 +16,9 @@ import psutil
 import pytest
 
 MARK = "SPAWNLOG_TESTS_OF"
-"""An environment variable that programs of a test inherit: one that lost its parent is known by it,
-or by a folder of ours in its command, as PostgreSQL is."""
+"""Environment variable that programs of a test inherit. It identifies an orphan, as does one of our
+folders in its command line (PostgreSQL).
+"""
 COLLECTING = "(collecting)"
 LOOK_EVERY_SECONDS = 5.0
 BUDGET_SECONDS = {
@@ -36,8 +37,9 @@ BUDGET_SECONDS = {
     "tests": 30,
     COLLECTING: 25,
 }
-"""What `make test` may take of two processors, by folder: the longest name that fits counts. In all
-it is 8 minutes of both."""
+"""Budget of `make test` on two processors, by folder; the longest matching name counts. In all it
+is 8 minutes of both.
+"""
 
 
 def folder_of(nodeid: str) -> str:
@@ -46,19 +48,19 @@ def folder_of(nodeid: str) -> str:
 
 
 _Process = tuple[int, float]
-"""A number, and when the process with it began: numbers are given again."""
+"""Process id and start time, because ids are reused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A process when it was looked at last: what it and those that it waited for took."""
+    """A process at the last reading, with the time of the children that it waited for."""
 
     seconds: float
     parent: int
 
 
 class ProcessorTime:
-    """The time of one process of the tests and of what it started, by folder."""
+    """Time of one test process and of everything that it started, by folder."""
 
     def __init__(self) -> None:
         os.environ[MARK] = str(os.getpid())
@@ -68,7 +70,7 @@ class ProcessorTime:
         self._looked_at = time.monotonic()
 
     def enter(self, folder: str) -> None:
-        """Count what was used since the last look for the folder before."""
+        """Assign the time since the last reading to the previous folder."""
         is_due = time.monotonic() - self._looked_at > LOOK_EVERY_SECONDS
         if folder != self._folder or is_due:
             used = self.seconds.get(self._folder, 0.0) + self._used_seconds()
@@ -81,7 +83,7 @@ class ProcessorTime:
 
 
 def used_between(before: dict[_Process, Seen], now: dict[_Process, Seen]) -> float:
-    """Return what processes took between two looks."""
+    """Return the time that processes used between two readings."""
     alive = {pid for pid, _ in now}
     parents = {pid: one.parent for (pid, _), one in before.items() if pid not in alive}
     used = sum(one.seconds for one in now.values())
@@ -97,7 +99,7 @@ def used_between(before: dict[_Process, Seen], now: dict[_Process, Seen]) -> flo
 
 
 _strangers: set[_Process] = set()
-"""Processes that are not ours, and never will be: nobody looks at them twice."""
+"""Processes that are not ours, which are not inspected again."""
 
 
 def _ours() -> dict[_Process, Seen]:
@@ -146,7 +148,7 @@ def lines_of(used: dict[str, float]) -> list[str]:
 
 
 class ProcessorTimePlugin:
-    """Hooks of pytest: each process that runs tests counts, and who prints the end adds up."""
+    """Hooks of pytest: each test process counts, and the one that prints the end adds up."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._output: dict[str, object] | None = getattr(config, "workeroutput", None)

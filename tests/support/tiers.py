@@ -1,8 +1,8 @@
-"""What `make test-all` alone tries, and how many examples a property tries.
+"""Tests that only `make test-all` runs, and the number of examples of a property.
 
-`make test` has one test of every behavior. What shows the same behavior once more, at another
+`make test` has one test of every behavior. A test that shows the same behavior again, at another
 moment, with other data or for longer, is marked `nightly`. Properties try as many examples as the
-profile of Hypothesis says: `quick`, `gate` (`make test`) or `all`.
+Hypothesis profile says: `quick`, `gate` (`make test`) or `all`.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,20 +14,21 @@ from hypothesis import settings
 Case = TypeVar("Case")
 
 EXAMPLES_OF_ALL = 100
-"""What a property tries under the profile `all` if it does not say how many."""
+"""Default number of examples of a property under the profile `all`."""
 EXAMPLES_MIN = 5
 IMPORTED = pytest.StashKey[frozenset[str]]()
-"""The modules that were imported while tests were collected, which each process of them does."""
+"""Modules imported during collection, which each test process repeats."""
 
 
 def examples(count: int, **others: Any) -> settings:
-    """Return settings of a property that tries `count` examples under the profile `all`, and fewer
-    under one that tries fewer in general."""
+    """Return the settings of a property with `count` examples under the profile `all`, and fewer
+    under smaller profiles.
+    """
     return settings(max_examples=max(EXAMPLES_MIN, round(count * share())), **others)
 
 
 def share() -> float:
-    """Return how much is tried of what the profile `all` tries: 1 under that."""
+    """Return the share of the examples of the profile `all` that are tried."""
     default = settings.default
     assert default is not None
     return default.max_examples / EXAMPLES_OF_ALL
@@ -42,9 +43,10 @@ def stride(of_gate: int) -> int:
 def nightly_but(
     cases: Iterable[Case], is_kept: Callable[[Case], bool] | Iterable[Case]
 ) -> list[Any]:
-    """Return the cases for `pytest.mark.parametrize`, all `nightly` but those that are kept.
+    """Return the cases for `pytest.mark.parametrize`, all `nightly` except those that are kept.
 
-    Raises `ValueError` if none is kept: then nothing of it would be in `make test`.
+    Raises:
+        ValueError: None is kept, so that `make test` would have none of them.
     """
     kept = is_kept if callable(is_kept) else list(is_kept).__contains__
     every = list(cases)

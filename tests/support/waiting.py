@@ -11,7 +11,7 @@ WAIT_SECONDS_MAX = 30.0
 LOOK_EVERY_SECONDS = 0.02
 LOOK_EVERY_SECONDS_MAX = 0.1
 WAITED_SHARE = 1 / 8
-"""The longer a wait has taken, the rarer its looks: a look may be a request."""
+"""Share of the time waited so far before the next look: a look may be a request."""
 T = TypeVar("T")
 
 

@@ -11,7 +11,7 @@ from script import TASKS, answer_from
 
 
 class Scripted(BaseChatModel):
-    """Two calls at once, then what came of them."""
+    """Model that makes two calls at once, then returns their results."""
 
     offered: list[str] = []  # noqa: RUF012
 
@@ -20,7 +20,7 @@ class Scripted(BaseChatModel):
         return "scripted"
 
     def bind_tools(self, tools, **_):
-        """As a real model is told of them."""
+        """Return a model that knows these tools."""
         return Scripted(offered=[one.name for one in tools])
 
     def _generate(self, messages, stop=None, run_manager=None, **_):

@@ -14,10 +14,10 @@ from script import TASKS, answer_from
 
 
 class Scripted(Model):
-    """Two calls at once, then what came of them."""
+    """Model that makes two calls at once, then returns their results."""
 
     async def get_response(self, system_instructions, input, model_settings, tools, *_, **__):
-        """The turn after what was said so far."""
+        """Return the turn after the conversation so far."""
         (offered,) = tools
         items = input if isinstance(input, list) else []
         came = [one["output"] for one in items if one.get("type") == "function_call_output"]
@@ -37,7 +37,6 @@ class Scripted(Model):
         return ModelResponse(output=output, usage=Usage(), response_id=None)
 
     def stream_response(self, *_, **__):
-        """Not asked for."""
         raise NotImplementedError
 
 

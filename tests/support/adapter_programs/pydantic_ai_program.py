@@ -16,7 +16,7 @@ from script import TASKS, answer_from
 
 
 def scripted(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-    """Two calls at once, then what came of them."""
+    """Make two calls at once, then return their results."""
     (offered,) = info.function_tools
     came = [
         str(part.content)

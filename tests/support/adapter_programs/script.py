@@ -1,4 +1,4 @@
-"""What the scripted models of all adapters ask for, and what they answer."""
+"""Calls and answers of the scripted models of all adapters."""
 
 TASKS = (
     {"task": "Count the ships", "agent_id": "counter"},
@@ -7,5 +7,5 @@ TASKS = (
 
 
 def answer_from(results: list[str]) -> str:
-    """All of them, in a line each."""
+    """Return the results, one per line."""
     return "\n".join(results)

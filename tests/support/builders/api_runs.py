@@ -1,4 +1,4 @@
-"""Runs as the API gives them to the command line."""
+"""Runs as the API returns them to the command line."""
 
 from typing import Any
 

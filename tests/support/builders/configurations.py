@@ -20,7 +20,7 @@ from tests.support.models.plan_words import WORKSPACES
 def load_text(
     text: str, source: str, folder: Path | None = None, *, references_allowed: bool = False
 ) -> LoadedConfiguration:
-    """The configuration that a JSON5 text holds, as if read from a file."""
+    """Return the configuration in a JSON5 text, as if it was read from a file."""
     return load_document(
         read_text(text, source), source, folder or Path.cwd(), references_allowed=references_allowed
     )
@@ -29,8 +29,9 @@ def load_text(
 def load_values(
     values: object, source: str = "config", folder: Path | None = None
 ) -> LoadedConfiguration:
-    """The configuration that JSON values make, which may have been taken from a kept revision and
-    changed; its problems have no lines."""
+    """Return the configuration of JSON values, for example of a changed revision. Its problems have
+    no lines.
+    """
     text = json.dumps(values, ensure_ascii=False)
     try:
         loaded = load_text(text, source, folder, references_allowed=True)
@@ -66,11 +67,11 @@ class PlacedConfigurations:
         return self._revisions[-1]
 
     async def at(self, revision: int) -> PinnedConfiguration:
-        """The same as `pinned`."""
+        """Return the same as `pinned`."""
         return self.pinned(revision)
 
     async def in_force(self, position: int) -> PinnedConfiguration:
-        """The active revision: without a log there are no positions."""
+        """Return the active revision: without a log there are no positions."""
         return self.current()
 
     async def is_kept(self, revision: int) -> bool:

@@ -1,6 +1,6 @@
-"""What may be configured for spawns, in the plainest form, and the same as a file would say it.
+"""Model of the configuration for spawns, and the same as a file.
 
-Nothing of `domain` is asked: who changes a rule there has to change it here as well.
+Nothing of `domain` is used: if a rule changes there, it must be changed here as well.
 """
 
 from collections.abc import Mapping
@@ -13,15 +13,17 @@ from tests.support.models import spawn_words as words
 Named = str | tuple[str, ...] | None
 
 
-"""A model's name, or a primary and its fallbacks, or nothing."""
+"""Name of a model, a primary model with its fallbacks, or nothing."""
 
 
 @dataclass(frozen=True)
 class Word:
-    """What one section says of an agent and its spawns; None where it says nothing.
+    """Settings of one section for an agent and its spawns; None for an unset one.
 
-    `children_model` is the `model` in its `subagents`; `runtime` is one of `plan_words.RUNTIMES`,
-    `workspace` is relative to the folder of the file.
+    Attributes:
+        children_model: The `model` of its `subagents`.
+        runtime: One of `plan_words.RUNTIMES`.
+        workspace: A path relative to the folder of the file.
     """
 
     allow: tuple[str, ...] | None = None
@@ -36,10 +38,13 @@ class Word:
 
 @dataclass(frozen=True)
 class Rules:
-    """One revision of the configuration: the defaults, and the agents that there are.
+    """One revision of the configuration: the defaults and the agents.
 
-    `marked` is the agent that is marked as the default one, `aliases` are names and what they stand
-    for, `prices` whether `plan_words.PRICED` has a price, `tools` one of `plan_words.TOOLS`.
+    Attributes:
+        marked: The agent that is marked as the default one.
+        aliases: Model names by alias.
+        prices: True if `plan_words.PRICED` has a price.
+        tools: One of `plan_words.TOOLS`.
     """
 
     depth: int
@@ -80,17 +85,17 @@ class Rules:
         return self.agents.get(agent, Word())
 
     def allow(self, agent: str) -> tuple[str, ...] | None:
-        """The list that holds for an agent: its own before that of the defaults."""
+        """Return the allow list of an agent; its own overrides that of the defaults."""
         own = self.own(agent).allow
         return self.defaults.allow if own is None else own
 
     def require(self, agent: str) -> bool:
-        """Whether this agent has to name whom it spawns."""
+        """Return True if the agent must name the agent that it spawns."""
         own = self.own(agent).require
         return bool(self.defaults.require if own is None else own)
 
     def allowed(self, agent: str) -> tuple[str, ...] | None:
-        """Whom this agent may name, in order; None for everybody."""
+        """Return the agents that this agent may name, in order; None for any."""
         listed = self.allow(agent)
         return (agent,) if listed is None else words.ALLOW_LISTS[listed]
 
@@ -98,18 +103,20 @@ class Rules:
         return self.own(agent).sandbox or self.defaults.sandbox or "off"
 
     def boxes(self, agent: str, key: str) -> bool:
-        """Whether a session of an agent is in a sandbox."""
+        """Return True if a session of an agent is in a sandbox."""
         if self.mode(agent) == "non-main":
             return key != f"agent:{agent}:{self.main_key}"
         return self.mode(agent) == "all"
 
     def runtime(self, agent: str) -> Mapping[str, Any] | None:
-        """The runtime of an agent; None where nobody gives it one."""
+        """Return the runtime of an agent, or None if none is configured."""
         name = self.own(agent).runtime or self.defaults.runtime
         return plan_words.RUNTIMES[name] if name else None
 
     def workspace(self, agent: str) -> str:
-        """An agent's own folder. That of the defaults is for the default agent alone."""
+        """Return an agent's own folder. The default workspace belongs to the default agent
+        alone.
+        """
         default = self.marked if self.marked in self.agents else next(iter(self.agents))
         shared = self.defaults.workspace if agent == default else None
         return self.own(agent).workspace or shared or f"{plan_words.WORKSPACES}/{agent}"

@@ -1,6 +1,6 @@
-"""A run by which a session goes on, and the run before it: their events, and what may be asked.
+"""Events and commands of a run that continues a session, and of the run before it.
 
-The run of `requested()` is continued by run 2; the run that a message begins is run 2 itself.
+Run 2 continues the run of `requested()`; the run of a message is run 2 itself.
 """
 
 from typing import Any
@@ -75,7 +75,7 @@ def scheduled(reason: str = "session_closed") -> ArchiveScheduled:
 
 
 def message_queued(name: str = "and this?", **changes: Any) -> MessageQueued:
-    """A message waits until the run is over."""
+    """Return the event of a message that waits until the run is over."""
     plain = {"run_id": run_id(7), "message": ref(name), "by": "admin", "cause": "message"}
     return fact_of(MessageQueued, plain | changes)
 
@@ -111,7 +111,7 @@ def fail(number: int = 7) -> FailContinuation:
 
 
 def drop(number: int = 7) -> DropMessage:
-    """The message is not taken."""
+    """Return the command to drop a message."""
     return DropMessage(run_id=run_id(number))
 
 
@@ -120,7 +120,7 @@ def close(reason: str = "session_closed") -> ScheduleArchive:
 
 
 def a_sent_run() -> History:
-    """A message, not planned yet."""
+    """Return the events of a message whose run is not planned yet."""
     return (message_received(),)
 
 

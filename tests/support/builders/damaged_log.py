@@ -1,4 +1,4 @@
-"""A log in which everything has happened, to be damaged by hand and mended again."""
+"""Log with every type of event, to be damaged and repaired by tests."""
 
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ TABLES = (
 
 
 class ToldLog:
-    """The log of a database, its damages and what a verification says of it."""
+    """Log of a database, with damages and their verification."""
 
     def __init__(self, url: str, folder: Path) -> None:
         self.url = url
@@ -58,7 +58,7 @@ class ToldLog:
             return connection.execute(query, values or None).fetchall()
 
     def one(self, query: str, *values: Any) -> Any:
-        """The only value of a query."""
+        """Return the only value of a query."""
         ((value,),) = self.ask(query, *values)
         return value
 
@@ -106,7 +106,7 @@ class ToldLog:
             self.do(change, session.to_json().decode(), session.session_key)
 
     def rechain(self) -> None:
-        """Make all hashes anew, as somebody would who may write everything."""
+        """Recompute all hashes, as an attacker with write access would."""
         digests = [b""]
         rows = self.ask(f"SELECT {COLUMNS} FROM events ORDER BY position")
         for row in rows:
@@ -149,7 +149,7 @@ def _envelope(row: Any) -> Envelope:
 
 
 async def tell_all(running: RunningLog, folder: Path) -> KeptFamily:
-    """Every type of event, every place where a text can be, and sealed transcripts."""
+    """Record every type of event, a text in every place, and sealed transcripts."""
     family = KeptFamily(running.log, running.pool, folder, max_children=4)
     await tell_everything(running, family)
     other = KeptFamily(running.log, running.pool, folder, root="agent:main:other", first=900)

@@ -1,6 +1,6 @@
-"""Spawns decided in memory: what a server does with each, without its database and its doors.
+"""Spawns decided in memory, as a server decides them, without its database and interfaces.
 
-How a child is planned is decided by `application`; each other rule is that of `domain`.
+`application` plans the children; all other rules are those of `domain`.
 """
 
 from collections.abc import Mapping
@@ -58,8 +58,10 @@ class Ids:
 
 
 class DecidedSpawns:
-    """The log of it, and the texts that were kept beside it. Runs have the names of the test.
-    `folder` is what relative paths start from; only planning looks for it."""
+    """Log and texts of the spawns. Runs have the names of the test.
+
+    `folder` is the base of relative paths; only planning reads it.
+    """
 
     def __init__(self, folder: Path = Path("/nowhere")) -> None:
         self.log = FamilyLog()
@@ -69,7 +71,7 @@ class DecidedSpawns:
         self._texts: dict[ContentRef, str] = {}
 
     def configure(self, values: Mapping[str, Any]) -> None:
-        """From now on this is the configuration, under a revision of its own."""
+        """Activate this configuration as a new revision."""
         self.configurations.read(values)
 
     def store(self, kind: str, text: str) -> ContentRef:
@@ -103,7 +105,7 @@ class DecidedSpawns:
         self.log.tell(name, *commands)
 
     def message(self, name: str, last: Run) -> Refusal | None:
-        """Go on with the session of its last run, with the plan that this one had."""
+        """Continue the session of its last run, with the plan of that run."""
         assert last.child_session_key is not None
         session = self.log.fold.sessions[last.child_session_key]
         pinned, number = self.configurations.current(), self._ids.run_id()
@@ -159,14 +161,13 @@ class DecidedSpawns:
     def refuse(
         self, name: str, rule: str, status: str, text: str, facts: PlanFacts | None = None
     ) -> None:
-        """The preparation fails; `facts` are what its plan was decided from."""
+        """Let the preparation fail; `facts` are the inputs of its plan."""
         kept = self.store("refusal", text)
         epoch = self.run(name).epoch
         self.tell(name, ask.refuse(epoch, rule=rule, status=status, text=kept, facts=facts))
 
     def decided_again(self, name: str) -> DecidedAgain:
-        """What-if with nothing changed: the decision about a run, made under its own revision from
-        what is on record of it."""
+        """Return the what-if of a run's recorded decision under its own revision."""
         run = self.run(name)
         stream = run_stream(run.run_id)
         steps = [one for one in self.log.recorded if one.stream == stream]

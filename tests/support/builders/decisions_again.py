@@ -1,6 +1,6 @@
-"""Spawns and messages as a server would record them under a configuration, and what-if about each.
+"""Spawns and messages as a server records them under a configuration, and their what-ifs.
 
-Only `domain` is used: nothing is looked at, so folders and credentials are what the test says.
+Only `domain` is used: nothing is looked up, so folders and credentials are as the test says.
 """
 
 import copy
@@ -79,13 +79,15 @@ SCRIPTED = {"type": "scripted"}
 BINDING: Values = {
     "spawnlog": {"hooks": {"subagentSpawning": {"url": "http://hooks.example/binds"}}}
 }
-"""Somebody binds threads."""
+"""Configuration with a hook that binds threads."""
 ISOLATING = {"type": "scripted", "providesSandbox": True}
 
 
 def setup(*agents: str | Values, default: Values | None = None, **sections: Any) -> Values:
-    """A file: these agents beside `main`, all on a runtime that plays back nothing. `default` is
-    what `agents.defaults` says beyond that."""
+    """Return a file with these agents besides `main`, all with a runtime that plays back nothing.
+
+    `default` are further values of `agents.defaults`.
+    """
     listed = [{"id": one} if isinstance(one, str) else one for one in agents]
     if not any(one["id"] == "main" for one in listed):
         listed = [{"id": "main"}, *listed]
@@ -95,12 +97,12 @@ def setup(*agents: str | Values, default: Values | None = None, **sections: Any)
 
 
 def limits(*agents: str | Values, **subagents: Any) -> Values:
-    """The same, with this in `agents.defaults.subagents`."""
+    """Return a file like `setup`, with these values in `agents.defaults.subagents`."""
     return setup(*agents, default={"subagents": {"maxSpawnDepth": 3, **subagents}})
 
 
 def but(values: Values, change: Mapping[str, Any]) -> Values:
-    """A copy of a file in which the sections of the change are taken in; lists are replaced."""
+    """Return a copy of a file with the sections of the change merged in; lists are replaced."""
     made = copy.deepcopy(values)
     _take_in(made, change)
     return made
@@ -141,18 +143,25 @@ class _Texts:
 
 @dataclass(frozen=True, kw_only=True)
 class Spawn:
-    """A spawn, with what is found for it when it is decided; the same under any configuration.
+    """A spawn with the facts that are found for it, the same under any configuration.
 
-    `requester` are changes of the requester as it is on record, `display` how it calls itself;
-    `is_boxed` whether it is in a sandbox by its record, None for one that is seen for the first
-    time. `own_plan` is the plan of its own run. `model` and `thinking` are words as they are given,
-    `folder` is whether a folder is named, `fork` whether it is to begin with its requester's
-    conversation, and `has_transcript` whether one was provided for a root session. `unusable` is
-    why the folder cannot be had. `refused_by` is a rule that refuses it where nothing of the
-    configuration does, and `step` where that is. `is_ready` is False for one that is still being
-    prepared. `thread_origin` is where its thread is by the word of who bound it. `announced` is
-    whether it was announced, to whoever is configured then; `told_to` is where that is to go by the
-    word of a hook.
+    Attributes:
+        requester: Changes of the recorded requester.
+        display: Spelling of the requester's key.
+        is_boxed: True if the requester is recorded as sandboxed; None if it is not recorded.
+        own_plan: Plan of the requester's own run.
+        model: Text given as the model.
+        thinking: Text given as the thinking level.
+        folder: True if a folder is given.
+        fork: True if the child begins with its requester's conversation.
+        has_transcript: True if a transcript was uploaded for a root session.
+        unusable: Why the folder cannot be used.
+        refused_by: Rule that refuses the spawn independently of the configuration.
+        step: Step at which it refuses.
+        is_ready: False if the spawn is still being prepared.
+        thread_origin: Thread that the binding hook returned.
+        announced: True if the run was announced, to the webhooks configured then.
+        told_to: Delivery target that a hook returned.
     """
 
     number: int = 1
@@ -198,7 +207,7 @@ class Spawn:
         return run_id(self.number)
 
     def changed(self, **changes: Any) -> "Spawn":
-        """The same but for this."""
+        """Return the spawn with these changes."""
         return replace(self, **changes)
 
     # What is recorded of it.
@@ -246,7 +255,7 @@ class Spawn:
             yield from self._created(run, planned, under)
 
     def _refused_step(self, run: Run, under: Configuration) -> str | None:
-        """The step that refuses it by what is configured, or on record."""
+        """Return the step that refuses the spawn, by the configuration or the record."""
         origin = read_origin(self.origin)
         channel, account = (
             str(origin[name]) if origin.get(name) else None for name in ("channel", "accountId")
@@ -262,7 +271,7 @@ class Spawn:
         return None
 
     def _attached(self, under: Configuration) -> AttachmentsRequest | None:
-        """The files, or why they are not taken."""
+        """Return the attachments, or the reason for their refusal."""
         attached, limits = self.attachments, under.tools.sessions_spawn.attachments
         why = check_unread_attachments(attached.count if attached else 0, limits)
         if attached is None or why is None:
@@ -335,7 +344,9 @@ class Spawn:
         return requested(**(plain | dict(self.changes)))
 
     def _is_sandboxed(self, under: Configuration) -> bool:
-        """On record, configured now, or said: each only tightens."""
+        """Return True if the record, the configuration or the request says so. Each only
+        tightens.
+        """
         key = self.requester.get("session_key", ROOT)
         agents = {self.requester.get("agent_id", "main"), agent_id_of(key)}
         return (
@@ -441,8 +452,9 @@ class Spawn:
     # What-if.
 
     def session(self, values: Values) -> Session:
-        """Its requester's session on record just behind the request, one that was seen for the
-        first time by it or long before."""
+        """Return the recorded session of the requester right after the request, which may have
+        created it.
+        """
         under = Configuration.model_validate(values)
         is_first = self.is_boxed is None
         first_seen = FIRST_POSITION - 1 if is_first else 1
@@ -452,7 +464,7 @@ class Spawn:
         return session_of(seen).changed({"created_position": first_seen, "transcript": transcript})
 
     def question(self, then: Values, now: Values, **changes: Any) -> ReplayCase:
-        """What-if, with all that there is on record."""
+        """Return the replay case with all recorded facts."""
         change = change_of(then, now)
         question = ReplayCase(
             record=self.record(then), change=change, announced=change if self.announced else None
@@ -470,8 +482,11 @@ class Spawn:
         decide: Callable[[ReplayCase, Mapping[UUID, str]], DecidedAgain] = decide_again,
         **changes: Any,
     ) -> DecidedAgain:
-        """What comes of it, recorded under the first configuration and decided again under the
-        second. Only the texts that are said to be needed are at hand, but for the `erased`."""
+        """Return the decision that was recorded under the first configuration and is made again
+        under the second.
+
+        Only the texts that the decision asks for are available, except for the `erased`.
+        """
         question = self.question(then, now, **changes)
         gone = {ref(one).id for one in erased}
         texts = {
@@ -484,8 +499,12 @@ class Spawn:
 
 @dataclass(frozen=True, kw_only=True)
 class Sent(Spawn):
-    """A message to the session of a child. `is_paused` is whether the run before it has yielded;
-    `preamble_kept` is what of the preamble stands in front of the session's prompts."""
+    """A message to the session of a child.
+
+    Attributes:
+        is_paused: True if the previous run has yielded.
+        preamble_kept: Stored part of the session's preamble.
+    """
 
     is_paused: bool = False
     preamble_kept: str | None = None
@@ -495,7 +514,7 @@ class Sent(Spawn):
         return recorded_decision(_steps(self.events(values)), before=self._before())
 
     def _is_sandboxed(self, under: Configuration) -> bool:
-        """As it was when it spawned the child."""
+        """Return True if the requester was sandboxed when it spawned the child."""
         return bool(self.is_boxed) or bool(self.options.get("requester_sandboxed"))
 
     def _before(self) -> Run:
@@ -583,9 +602,13 @@ def _steps(events: Iterable[RunEvent]) -> list[StreamEvent]:
 
 
 class Outcome(NamedTuple):
-    """A verdict as a table writes it. `difference` is its field, what was recorded and what is
-    decided; it is compared if there is one, as are `missing` and `assumed`. `text` must be in what
-    the caller would be told."""
+    """A verdict as it is written in a table.
+
+    Attributes:
+        difference: Field, recorded value and new value; compared if given, as are `missing` and
+            `assumed`.
+        text: Part of the text that the caller would get.
+    """
 
     verdict: str = "same"
     rule: str | None = None
@@ -607,7 +630,7 @@ def allowed(rule: str, *assumed: str) -> Outcome:
 
 
 def at_hand(agent_id: str) -> tuple[str, str]:
-    """What is assumed of an agent, since it is on this machine and not on record."""
+    """Return what is assumed of an agent because it depends on this machine and is not recorded."""
     return (
         f'the credentials of agent "{agent_id}" are available',
         f'the workspace of agent "{agent_id}" can be used',
@@ -619,7 +642,7 @@ def still_refused(before: str, now: str) -> Outcome:
 
 
 def differs(kind: str, field: str, *values: Any) -> Outcome:
-    """It is allowed either way, and this is otherwise: `values` are what it was, and what it is."""
+    """Return the outcome of an allowed spawn that differs in this field: recorded and new value."""
     return Outcome(f"different-{kind}", None, (field, *values))
 
 

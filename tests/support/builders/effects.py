@@ -1,4 +1,4 @@
-"""Effects of a run, webhooks and hooks: their events, and what may be asked of them."""
+"""Events and commands of a run's effects: webhooks and hooks."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def attempted(**changes: Any) -> EffectAttempted:
 
 
 def parked(**changes: Any) -> EffectParked:
-    """It is not sent any more."""
+    """Return the event of a parked delivery."""
     return fact_of(EffectParked, {**GATEWAY, "attempts": 1, "reason": "attempts"} | changes)
 
 
@@ -37,7 +37,7 @@ def redriven(**changes: Any) -> EffectRedriven:
 
 
 def failed(**changes: Any) -> NoteEffectFailure:
-    """The receiver has not taken it."""
+    """Return the command to note a failed delivery."""
     plain: dict[str, Any] = {**GATEWAY, "attempt": 1, "status_code": 500, "error": ref("HTTP 500")}
     return NoteEffectFailure(**plain | {"attempts_max": 3, "retry_seconds_max": 3600} | changes)
 
@@ -60,7 +60,7 @@ def hook_told(hook: HookName = "subagentSpawned", **changes: Any) -> EffectAttem
 
 
 def hook_failed(hook: HookName = "subagentSpawned", **changes: Any) -> EffectAttempted:
-    """It could not be told at the first attempt."""
+    """Return the event of a hook whose first call failed."""
     plain = {"kind": "hook", "name": hook, "attempt": 1, "error": ref("HTTP 500")}
     return fact_of(EffectAttempted, plain | {"retry_after_seconds": 1} | changes)
 
@@ -71,7 +71,7 @@ def hook_parked(hook: HookName = "subagentSpawned", **changes: Any) -> EffectPar
 
 
 def a_run_with_hooks() -> past.History:
-    """In its lane; whom it is told may be told."""
+    """Return the events of a queued run with all hooks."""
     return (*past.a_prepared_run(), past.created(hooks=HOOK_ORDER), past.queued())
 
 
@@ -80,7 +80,7 @@ def confirm_hook(name: HookName = "subagentSpawned") -> ConfirmEffect:
 
 
 def note_hook_failure(name: HookName = "subagentSpawned", **changes: Any) -> NoteEffectFailure:
-    """It could not be told at the first attempt."""
+    """Return the command to note that the first call of a hook failed."""
     plain: dict[str, Any] = {"attempt": 1, "error": ref("HTTP 500"), "attempts_max": 99}
     plain |= {"retry_seconds_max": 300}
     return NoteEffectFailure(kind="hook", name=name, **plain | changes)

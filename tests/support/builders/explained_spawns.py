@@ -70,7 +70,7 @@ def plan_facts(**changes: Any) -> PlanFacts:
 def told(
     *events: AnyEvent, configuration: Configuration | None = None
 ) -> tuple[RuleExplanation, ...]:
-    """The explanation of these events, at positions 10, 11, 12 …"""
+    """Return the explanation of these events, at positions 10, 11, 12 …"""
     recorded = [EventAtRevision(at, REVISION, event) for at, event in enumerate(events, start=10)]
     return explain(recorded, configuration)
 
@@ -99,7 +99,7 @@ def of_the_plan(rule: str, **changes: Any) -> RuleExplanation:
 
 
 def refused_by(rule: str, **changes: Any) -> RuleExplanation:
-    """A rule of the plan that refused, with the facts to which it came."""
+    """Return the explanation of a plan rule that refused, with its facts."""
     reached = [*PLAN_RULES][[*PLAN_RULES].index(rule) + 1 :]
     names = {"agent_unknown": "agent_configured", "model": "models"}
     not_reached = {names.get(one, one): None for one in reached}

@@ -1,4 +1,4 @@
-"""Logs that are written as files, read from files, and compared table by table."""
+"""Logs that are exported and imported, and compared table by table."""
 
 import hashlib
 from pathlib import Path
@@ -23,7 +23,7 @@ TABLES = {
     "indexes": "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = current_schema()"
     " ORDER BY 1",
 }
-"""What an imported log has in common with the one that was exported, and how it is read."""
+"""Tables that an imported log shares with the exported one, and the queries that read them."""
 
 
 def exported(url: str, path: Path, *, resume: bool = False, **order: Any) -> Exported:
@@ -44,7 +44,7 @@ def tables_of(url: str) -> dict[str, list[Any]]:
 
 
 def is_untouched(url: str) -> bool:
-    """Whether there is nothing in a log."""
+    """Return True if the log is empty."""
     with psycopg.connect(url) as connection:
         row = connection.execute(
             "SELECT (SELECT position FROM log_head) + (SELECT count(*) FROM events)"
@@ -55,7 +55,7 @@ def is_untouched(url: str) -> bool:
 
 
 def sealed_anew(lines: list[bytes]) -> bytes:
-    """A file of these lines, whose last one has the hash of all that stand in front of it."""
+    """Return a file of these lines whose last line has the right hash of all preceding ones."""
     before, _, behind = lines[-1].rpartition(b'"sha256":"')
     digest = hashlib.sha256(b"".join(lines[:-1])).hexdigest().encode()
     return b"".join(lines[:-1]) + before + b'"sha256":"' + digest + behind[64:]

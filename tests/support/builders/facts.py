@@ -1,4 +1,4 @@
-"""Facts out of members that a test puts together."""
+"""Facts built from the fields that a test gives."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -20,9 +20,9 @@ F = TypeVar("F", bound=Fact)
 
 
 def fact_of(kind: type[F], members: Mapping[str, Any] | F) -> F:
-    """Return a fact with these fields; dictionaries stand for the facts in it.
+    """Return a fact with these fields; dictionaries become nested facts.
 
-    It is the same when it is read from its JSON again.
+    The fact is equal after a round trip through JSON.
     """
     if isinstance(members, Fact):
         return members

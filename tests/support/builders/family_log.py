@@ -1,7 +1,7 @@
-"""A log of one tree in memory: what the writer does with decisions, without a database.
+"""Log of one tree in memory, which treats decisions as the writer does.
 
-A decision is given only the streams that it says it needs, so that a stream forgotten there shows
-as a wrong decision here."""
+A decision gets only the streams that it declares, so that a missing one shows as a wrong decision.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ Change = tuple[str, AnyEvent]
 
 @dataclass(frozen=True)
 class Recorded:
-    """One event of the log."""
+    """An event of the log."""
 
     stream: str
     event: AnyEvent
@@ -54,7 +54,7 @@ def policy(**changes: Any) -> SpawnPolicy:
 
 
 def spawn_request(**changes: Any) -> RequestSpawn:
-    """The root asks for a child of its own agent."""
+    """Return the request of the root for a child of its own agent."""
     key = changes.get("requester_key", ROOT)
     plain = {
         "run_id": run_id(1),
@@ -120,7 +120,7 @@ class FamilyLog:
         return [self.names[run] for run in self.session(name).counted]
 
     def record(self, changes: Iterable[Change]) -> list[str]:
-        """Take changes in; they are told as `run scout RunEnded`, `session main ChildReleased`."""
+        """Record changes. Return them as `run scout RunEnded`, `session main ChildReleased`."""
         told = []
         for stream, event in changes:
             place = stamp(len(self.recorded) + 1, self.fold.version_of(stream) + 1)
@@ -171,7 +171,7 @@ class FamilyLog:
         return judged_message(self.fold, run_id(number), last or self.last(to), keep, **changes)
 
     def message(self, name: str, to: str, **changes: Any) -> list[str]:
-        """Somebody sends a message to the session of a run; the run it becomes gets this name."""
+        """Send a message to the session of a run; the run that it becomes gets this name."""
         try:
             return self.record(self.judge(name, to, **changes).changes)
         except Rejected:
@@ -179,7 +179,7 @@ class FamilyLog:
             raise
 
     def around(self, name: str) -> CascadeState:
-        """What is on record in the streams that a decision about this run names."""
+        """Return the recorded state of the streams that a decision about this run declares."""
         streams = cascade.streams_of(self.run(name))
         runs = {run_id_of(stream) for stream in streams}
         keys = {session_key_of(stream) for stream in streams}
@@ -253,7 +253,7 @@ def child_key(run: UUID) -> str:
 
 
 def ask_for_all(log: FamilyLog, names: Sequence[str], by: str = "main") -> SpawnDecision:
-    """A session asks for as many runs, by these names; what comes of it is recorded."""
+    """Request a batch of runs with these names for a session, and record the decision."""
     numbers = [len(log.names) + 1 + index for index in range(len(names))]
     run_ids = tuple(run_id(number) for number in numbers)
     log.names.update(zip(run_ids, names, strict=True))
@@ -299,7 +299,7 @@ def tell_all(log: FamilyLog, asked: Mapping[str, Sequence[RunCommand]]) -> list[
 
 
 def announced(*names: str, **policy: Any) -> FamilyLog:
-    """Each was spawned by the one before it, and all are over, the last one first."""
+    """Return a log of runs of which each spawned the next; all are over, the last one first."""
     log = FamilyLog(**policy)
     for by, name in zip(("main", *names), names, strict=False):
         log.begin(name, by)
@@ -311,8 +311,11 @@ def announced(*names: str, **policy: Any) -> FamilyLog:
 
 
 def a_family() -> list[Recorded]:
-    """An orchestrator and those below it: refused, stopped, announced, acknowledged; it goes on
-    with a message, is closed and put away, and one below it goes on after that."""
+    """Return the events of an orchestrator and its children.
+
+    They are refused, stopped, announced and acknowledged; the orchestrator continues with a
+    message, is closed and archived, and a child continues after that.
+    """
     log = FamilyLog(max_children=2)
     log.begin("scout")
     log.begin("one", "scout")

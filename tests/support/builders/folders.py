@@ -1,4 +1,4 @@
-"""Folders of agents and of attachments, and all that is in them."""
+"""Folders of agents and attachments, and their contents."""
 
 import hashlib
 import json
@@ -26,8 +26,10 @@ from tests.support.servers.server_configurations import ServerConfigurations
 
 
 def tree_of(folder: Path) -> Mapping[str, str]:
-    """Every entry below the folder and itself (`.`): its kind, mode, and content or target. No link
-    is followed."""
+    """Return each entry below the folder, and the folder (`.`): kind, mode, and content or target.
+
+    Links are not followed.
+    """
     return {os.path.relpath(path, folder): _told(path) for path in _below(folder)}
 
 
@@ -54,7 +56,7 @@ COMMAND = {"type": "command", "command": ["true"]}
 
 
 def api_key(provider: str, key: object, **more: Any) -> dict[str, Any]:
-    """A profile of type `api_key`."""
+    """Return a profile of type `api_key`."""
     return {"type": "api_key", "provider": provider, "key": key, **more}
 
 
@@ -68,8 +70,9 @@ def write_profiles(folder: Path, profiles: object, mode: int = 0o600) -> Path:
 
 
 class AgentFolders:
-    """Agents `main` and `helper`, whose runtime is a command unless one says otherwise, and
-    `player`, which plays back. `now` is what time it is."""
+    """The agents `main` and `helper`, with a command as runtime by default, and `player`, which
+    plays back. `now` is the time.
+    """
 
     def __init__(self, running: RunningLog, folder: Path) -> None:
         self.now = 1_000.0
@@ -161,7 +164,7 @@ class Ground:
 
 
 def ground_in(folder: Path) -> Ground:
-    """A new one; the folder has every link resolved afterwards."""
+    """Return a new ground, whose folder has every link resolved."""
     workspace, outside = folder.resolve() / "workspace", folder.resolve() / "outside"
     workspace.mkdir()
     (outside / "kept").mkdir(parents=True)

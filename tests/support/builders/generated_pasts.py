@@ -1,4 +1,4 @@
-"""Generated histories, and by brute force how things were at each position of them."""
+"""Generated histories, and the state at each of their positions by brute force."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,18 +37,18 @@ EVERY_OTHER = 7
 PREVIEW_CHARACTERS = 200
 OVER = ("ended", "announced", "archived", "refused")
 SETTLED = ("announced", "archived", "refused")
-"""At which stages a run is over, and at which nobody waits for it any more."""
+"""Stages of a run that is over, and of one that no other run waits for."""
 
 
 class Seed(NamedTuple):
-    """What a history is made from: with fewer events to a shift it has several configurations."""
+    """Definition of a history. With fewer events per shift it has several configurations."""
 
     number: int
     shift_events: int
 
 
 SEEDS = (Seed(3, EVENTS), Seed(40, EVENTS), Seed(32, EVENTS // 2))
-"""Together they have every type of event."""
+"""Seeds that together have every type of event."""
 
 
 class Reached(NamedTuple):
@@ -61,8 +61,7 @@ class Reached(NamedTuple):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Past:
-    """All that is so at one position, `states` of each run included, and the event recorded
-    there."""
+    """State at one position, with all `states` of each run, and the event recorded there."""
 
     position: int
     recorded: RecordedEvent | None
@@ -102,14 +101,14 @@ class GeneratedPast:
 
     @property
     def some(self) -> Iterator[Past]:
-        """Every past of a stretch (in `make test` every other), and some of the rest."""
+        """Yield every past of a part (every other in `make test`), and some of the rest."""
         window = WINDOW[:: stride(2)]
         for past in self.pasts[1:]:
             if past.position in window or past.position % (EVERY_OTHER * stride(2)) == 0:
                 yield past
 
     def events(self, after: int, until: int) -> list[RecordedEvent]:
-        """What was recorded behind a position and not behind another."""
+        """Return the events after a position, up to another one."""
         return [past.head for past in self.pasts[after + 1 : until + 1]]
 
     async def view(self, query: Callable[..., Awaitable[Answer[V]]], *about: Any) -> V:
@@ -163,7 +162,7 @@ async def past_of(running: RunningLog, folder: Path) -> GeneratedPast:
 
 
 def folded(events: Sequence[RecordedEvent]) -> list[Past]:
-    """What is so after each of the events, from before the first one on."""
+    """Return the state before the first event, and after each event."""
     pasts = [Past(0, None, {}, {}, {}, 0)]
     for recorded in events:
         before, envelope, event = pasts[-1], recorded.envelope, recorded.event

@@ -1,8 +1,8 @@
-"""Answers about the golden logs: `tests/golden_answers/<name>.jsonl`, a line for each question.
+"""Answers about the golden logs: `tests/golden_answers/<name>.jsonl`, one line per question.
 
-`tests/golden_logs/<name>.ndjson` is a log as an earlier release exported it. Its answers were
+`tests/golden_logs/<name>.ndjson` is a log that an earlier release exported. Its answers were
 written once, by `python -m tests.support.builders.golden_answers NAME URL` on a migrated database.
-Neither changes again: a past answer stays as it is. A later release may say more.
+Neither changes: an answer about the past stays as it is. A later release may add members.
 """
 
 import asyncio
@@ -31,22 +31,23 @@ LOGS = Path(__file__).parents[2] / "golden_logs"
 FOLDER = Path(__file__).parents[2] / "golden_answers"
 REVISIONS_ASKED = 2
 PLACES = (0.1, 0.35, 0.85)
-"""Where in its log questions are about."""
+"""Shares of the log at which questions are asked."""
 
 
 WORDED = frozenset({"compareRuns", "explainRun", "listEvents", "listRunEvents", "getRunHistory"})
-"""What these say is made by the release that says it: the sentences about rules, events in the
-newest version of their types, and the changes of all that a release tells of a run."""
+"""Operations whose answers depend on the release: texts about rules, events in the newest version
+of their types, and changes of all members of a run.
+"""
 LATER: Mapping[str, frozenset[str]] = {
     "first": frozenset({"getSessionTree", "listTimeline", "listRevisions", "getRevision"})
 }
-"""Operations that are younger than the answers about a log."""
+"""Operations that are newer than the answers about a log."""
 
 
 async def answered(
     running: RunningLog, reads: list[tuple[Read, int]], folder: Path
 ) -> list[dict[str, Any]]:
-    """The answers as they are kept: a JSON document, or the code that says why there was none."""
+    """Return the answers in their stored form: a JSON document, or the code of the problem."""
     services = queries_on(running, folder)
     found: list[dict[str, Any]] = []
     for read, at in reads:

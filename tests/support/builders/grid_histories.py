@@ -1,4 +1,4 @@
-"""A history for each row of the grid of a run, and for each stage one with all there can be."""
+"""A history for each row of the grid of a run, and one per stage with everything possible."""
 
 from domain.run.facts import HOOK_ORDER
 from domain.run.lifecycle import RunStage
@@ -68,7 +68,7 @@ HISTORIES: dict[str, past.History] = {
 }
 
 
-"""By the names of the rows of the grid."""
+"""Histories by the names of the rows."""
 
 
 WITH_ALL = (*past.a_run_with_steps(), past.created(hooks=HOOK_ORDER))
@@ -86,4 +86,4 @@ HAVING_ALL: dict[RunStage, past.History] = {
 }
 
 
-"""Histories with whatever an event at their stage may be about."""
+"""Histories with everything that an event at their stage may concern."""

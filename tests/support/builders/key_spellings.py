@@ -11,7 +11,9 @@ _BLANKS = ("", " ")
 
 
 def spellings(name: str) -> list[str]:
-    """The key `agent:main:<name>`, as its owner, a script or an attacker may write it."""
+    """Return spellings of the key `agent:main:<name>`, as its owner, a script or an attacker may
+    write it.
+    """
     return [
         f"agent:main:{name}",
         name,
@@ -24,8 +26,7 @@ def spellings(name: str) -> list[str]:
 
 @st.composite
 def spelled(draw: st.DrawFn, *parts: str) -> str:
-    """These parts in any case, letters and their marks composed or not, with blanks around them and
-    empty parts before, between and behind them."""
+    """Return these parts in any case and normal form, with blanks and empty parts in between."""
     written = draw(st.sampled_from(_BEFORE))
     for place, part in enumerate(parts):
         written += draw(st.sampled_from(_SEPARATORS)) if place else ""

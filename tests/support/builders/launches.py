@@ -1,4 +1,4 @@
-"""Launches of children, and programs for them to run."""
+"""Launches of children, and the programs to run."""
 
 import os
 import sys
@@ -48,7 +48,7 @@ def launch(runtime: Runtime, **changes: Any) -> Launch:
 
 
 def model_launch(url: str, key: str | None = None, **settings: Any) -> Launch:
-    """A launch of a model at this endpoint, without spawnlog's own tools."""
+    """Return the launch of a model at this endpoint, without spawnlog's own tools."""
     runtime = ModelRuntime.model_validate({"type": "model", "baseUrl": url, **settings})
     values = {name: str(value) for name, value in runtime.values().items()}
     if key is not None:
@@ -89,7 +89,7 @@ def pairs(entries: list[TranscriptEntry]) -> list[tuple[str, Mapping[str, object
 async def careful_launcher(
     silence_seconds_max: float | None = None,
 ) -> AsyncIterator[ProcessLauncher]:
-    """A launcher that leaves no process and no descriptor behind, or the test fails."""
+    """Yield a launcher; fail if it leaves a process or an open descriptor."""
     before = open_descriptors()
     launcher = ProcessLauncher(silence_seconds_max=silence_seconds_max)
     try:

@@ -1,4 +1,4 @@
-"""A family that lives in a real log: what `FamilyLog` is in memory."""
+"""A family in a real log, as `FamilyLog` is one in memory."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -93,7 +93,7 @@ class LoggedFamily:
         answer: StoredAnswer | None = None,
         **changes: Any,
     ) -> Appended[SpawnDecision]:
-        """A session asks for a child; its contents are kept under a key of the child's own."""
+        """Spawn a child for a session; its contents are stored under a key of its own."""
         self.call(name)
         asker = self.key(by)
         parent = session.run_id if (session := self.sessions.get(asker)) is not None else None
@@ -196,7 +196,7 @@ class LoggedFamily:
         await self.tell(name, ask.start(self.run(name).epoch))
 
     async def start_told(self, name: str, told: UnwrittenEntries) -> None:
-        """A claimed run executes, and its transcript begins with the entry that it is told."""
+        """Start a claimed run, whose transcript begins with its message."""
         run = self.run(name)
         commanded = CommandLog(self.log, RandomIdentities())
         self.heard(await commanded.record_start(run, ask.start(run.epoch), None, told))
@@ -208,7 +208,7 @@ class LoggedFamily:
         await self.tell(name, ask.announce())
 
     async def live(self, name: str, by: str = "main") -> None:
-        """A whole life, from the request to the archive."""
+        """Live a whole life, from the request to the archive."""
         await self.begin(name, by)
         await self.end(name)
         await self.announce(name)

@@ -1,4 +1,4 @@
-"""Messages to the sessions of a family that lives in a real log."""
+"""Messages to the sessions of a family in a real log."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from tests.support.builders.logged_family import LoggedFamily, content_key_of
 
 
 def last_of(family: LoggedFamily, name: str) -> Run:
-    """The newest run of the session of this run, as far as the family knows."""
+    """Return the newest run of this run's session that the family knows."""
     newest = family.sessions[family.key(name)].run_id
     assert newest is not None
     return family.runs[newest]
@@ -33,7 +33,7 @@ async def send(
     planned: ContinuationPlanned | RefusedChild | None = None,
     **changes: Any,
 ) -> Appended[StoredAnswer]:
-    """Go on with the session of a run; the run that it becomes gets this name."""
+    """Continue the session of a run; the run that the message becomes gets this name."""
     last = last_of(family, to)
     above = family.sessions[last.requester.session_key].run_id
     number = family.call(name)

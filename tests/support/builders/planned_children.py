@@ -1,4 +1,4 @@
-"""Children that are planned: a run, a configuration, and a place that gives folders."""
+"""Planned children: a run, a configuration, and workspaces."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ BOXED = {"sandbox": {"mode": "all"}}
 
 
 class Workspaces:
-    """Workspaces: makes folders in one place and refuses those that are told."""
+    """Implements `Workspaces`: creates folders in one place and refuses the given ones."""
 
     def __init__(self, folder: Path, unusable: OSError | None = None) -> None:
         self.folder = folder
@@ -51,7 +51,7 @@ def configuration(*agents: dict[str, Any], **defaults: Any) -> Configuration:
 
 
 def asked(agent_id: str = "main", asks: dict[str, Any] | None = None, **changes: Any) -> Run:
-    """A run whose scripts have had their say. `asks` is what the requester is like."""
+    """Return a run whose scripts have run. `asks` describes the requester."""
     options = fact_of(SpawnOptions, changes.pop("options", {}))
     event = requested(
         requested_agent_id=agent_id, requester=requester(**(asks or {})), options=options, **changes
@@ -66,7 +66,7 @@ def decided(
     credentials: FoundCredentials = NOTHING_FOUND,
     **texts: str,
 ) -> PlannedChild | RefusedChild:
-    """What is planned, or what refuses. `texts` are those kept beside the log."""
+    """Return the plan, or its refusal. `texts` are those stored beside the log."""
     pinned = PinnedConfiguration(1, configured, {})
     return plan_spawn(run, pinned, workspaces, credentials=credentials, **texts)
 
@@ -78,7 +78,7 @@ def plan_of(
     credentials: FoundCredentials = NOTHING_FOUND,
     **texts: str,
 ) -> PlannedChild:
-    """The plan; nothing may speak against it."""
+    """Return the plan; assert that it is not refused."""
     made = decided(workspaces, run, configured, credentials, **texts)
     assert isinstance(made, PlannedChild), made
     return made
@@ -91,7 +91,7 @@ def unfit(
     credentials: FoundCredentials = NOTHING_FOUND,
     **texts: str,
 ) -> RefusedChild:
-    """The refusal; something has to speak against it."""
+    """Return the refusal; assert that there is one."""
     made = decided(workspaces, run, configured, credentials, **texts)
     assert isinstance(made, RefusedChild), made
     return made

@@ -1,4 +1,4 @@
-"""The parts of a prompt, held against what a process was given."""
+"""Parts of a prompt, compared with the input of a process."""
 
 import hashlib
 from collections.abc import Mapping
@@ -6,8 +6,11 @@ from typing import Any
 
 
 def stretches(prompt: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The sources of a prompt with their texts, in order, once it is sure that they are all of it:
-    each begins where the one before it ends, and has the hash that is told."""
+    """Return sources and texts of a prompt, in order.
+
+    Asserts that each part begins where the previous one ends, that they cover everything, and that
+    the hashes are right.
+    """
     found = []
     parts = prompt["parts"]
     for of in ("systemPrompt", "message"):

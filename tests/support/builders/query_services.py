@@ -27,8 +27,10 @@ from tests.support.servers.server_configurations import ServerConfigurations
 def queries_on(
     running: RunningLog, folder: Path, configurations: ServerConfigurations | None = None
 ) -> QueryServices:
-    """Return what a server process reads from; it knows of the configurations what these do, or
-    what is on record. Events are counted in small blocks."""
+    """Return the query services of a server process.
+
+    The configurations are these, or those on record. Events are counted in small blocks.
+    """
     remembered, tail = running.log.remembered, running.tail
     registry = PostgresRegistry(running.pool, remembered, tail.is_respawned)
     return QueryServices(
@@ -47,7 +49,7 @@ def queries_on(
 
 
 async def query_services(running: RunningLog, folder: Path) -> QueryServices:
-    """Return what a server with one more revision of its configuration reads from."""
+    """Return the query services of a server with one more configuration revision."""
     configurations = ServerConfigurations(running, folder)
     await activate(configurations, folder, {})
     return queries_on(running, folder, configurations)
@@ -72,7 +74,7 @@ def caller(
 
 
 async def what_if_lines(services: QueryServices, **request: Any) -> list[dict[str, Any]]:
-    """Return the lines of an answer to a what-if question."""
+    """Return the lines of a what-if answer."""
     body = WhatIfBody.model_validate(request)
     answer = await what_if(services, caller(*ALL_SCOPES), body)
     async with answer.room:

@@ -1,4 +1,4 @@
-"""What a run's output comes down to."""
+"""Results of reading a run's output."""
 
 from collections.abc import Iterable
 from functools import reduce

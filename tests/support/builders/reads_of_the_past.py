@@ -1,4 +1,4 @@
-"""Every read that takes `at`, by the operation that serves it, and what it answered."""
+"""Every read that takes `at`, by its operation, and its answers."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ from application.queries.views.view import Answer, View
 
 EVERYTHING = Caller(actor=SYSTEM, scopes=ALL_SCOPES, patterns=("*",))
 Question = Callable[[QueryServices, Caller, str, str | None], Awaitable[Answer[View]]]
-"""By whom, about what, and as of when it is asked."""
+"""A read: services, caller, subject, and moment."""
 
 
 EVENTS_ASKED = 5
@@ -100,7 +100,7 @@ class Read(NamedTuple):
 
 
 def reads_about(session_keys: Iterable[str], run_ids: Iterable[UUID]) -> list[Read]:
-    """Every question about all there is, about these sessions and about these runs."""
+    """Return every read of the whole registry, of these sessions and of these runs."""
     return [
         *map(Read, OF_ALL),
         *(Read(name, key) for key in session_keys for name in OF_SESSIONS),
@@ -109,13 +109,13 @@ def reads_about(session_keys: Iterable[str], run_ids: Iterable[UUID]) -> list[Re
 
 
 def reads_about_revisions(revisions_max: int) -> list[Read]:
-    """Every question about all revisions, and about each of so many."""
+    """Return every read of all revisions, and of each up to a number."""
     numbers = range(1, revisions_max + 1)
     return [Read("listRevisions"), *(Read("getRevision", str(one)) for one in numbers)]
 
 
 class GivenAnswer(NamedTuple):
-    """An answer, or why there was none, and the position it is true at."""
+    """An answer, or why there is none, and its position."""
 
     position: int | None
     content: bytes
@@ -128,7 +128,7 @@ NOW_ONLY: Mapping[str, object] = {
     "transcriptEntries": None,
     "progress": None,
 }
-"""The fields of a run at work that only an answer about now has."""
+"""Fields of a running run that only an answer about now has."""
 
 
 async def ask(services: QueryServices, read: Read, at: int | None, caller: Caller) -> GivenAnswer:

@@ -1,4 +1,4 @@
-"""Runs as the log has them, and a log that has nothing else."""
+"""Runs as recorded events, and a log that has only these."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -16,7 +16,9 @@ EVENTS_A_RUN = 100
 def recorded(
     number: int, events: Sequence[RunEvent], *, traceparent: str | None = None
 ) -> list[RecordedEvent]:
-    """The run with this number, its events a second apart. `traceparent` came with the first."""
+    """Return the recorded events of the run with this number, a second apart. The first has the
+    `traceparent`.
+    """
     return [
         RecordedEvent(
             Envelope(
@@ -43,14 +45,14 @@ def recorded(
 
 
 class RecordedRuns:
-    """Answers for these events what a log answers."""
+    """A log with only these events."""
 
     def __init__(self, *runs: Sequence[RecordedEvent]) -> None:
         self._events = [event for run in runs for event in run]
         self.reads = 0
 
     def as_log(self) -> EventLog:
-        """For those that ask no more than what is below."""
+        """Return it as a log, for callers that use only the methods below."""
         return cast(EventLog, self)
 
     async def event_of(self, stream: str, version: int) -> RecordedEvent | None:

@@ -1,4 +1,4 @@
-"""Commands to a run with everything filled in that a test does not care about."""
+"""Commands to a run with defaults for everything that a test does not specify."""
 
 from typing import Any
 
@@ -55,7 +55,7 @@ def confirm_undo(step: StepName = "attachments", how: UndoOutcome = "undone") ->
 
 
 def note_undo_failure(step: StepName = "attachments", attempt: int = 1) -> NoteEffectFailure:
-    """It could not be unmade."""
+    """Return the command to note that an undo failed."""
     return NoteEffectFailure(kind="undo", name=step, attempt=attempt, error=ref("busy"))
 
 
@@ -98,7 +98,7 @@ def stop(**changes: Any) -> StopRun:
 
 
 def end(epoch: int, **changes: Any) -> EndRun:
-    """The runtime left with exit code 0."""
+    """Return the command to end a run whose runtime exited with code 0."""
     plain = {"outcome": "success", "reason": "exit", "exit_code": 0, "result": ref("result")}
     return EndRun(**{**plain, "epoch": epoch, **changes})
 

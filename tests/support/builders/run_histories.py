@@ -1,7 +1,7 @@
-"""The events of a run, one of each kind, and the histories that they make.
+"""Events of a run, one of each kind, and histories made of them.
 
-`a_…_run()` gives the events up to a point of a run's life. The run of these histories is prepared
-under the epoch `PREPARER` and carried out under the epoch `CLAIMER`.
+`a_…_run()` returns the events up to a stage. The run of these histories is prepared under the epoch
+`PREPARER` and executed under the epoch `CLAIMER`.
 """
 
 from typing import Any
@@ -73,7 +73,7 @@ def step_undone(step: StepName = "attachments", **changes: Any) -> EffectAttempt
 
 
 def undo_failed(step: StepName = "attachments", **changes: Any) -> EffectAttempted:
-    """It could not be removed."""
+    """Return the event of a failed undo."""
     plain = {"kind": "undo", "name": step, "attempt": 1, "error": ref("busy")}
     return fact_of(EffectAttempted, plain | {"retry_after_seconds": 1} | changes)
 
@@ -119,7 +119,7 @@ def stop_requested(**changes: Any) -> StopRequested:
 
 
 def ended(**changes: Any) -> RunEnded:
-    """The runtime left with exit code 0."""
+    """Return the end of a run whose runtime exited with code 0."""
     plain = {"outcome": "success", "reason": "exit", "exit_code": 0, "result": ref("result")}
     return fact_of(RunEnded, plain | changes)
 
@@ -152,7 +152,7 @@ def refused(**changes: Any) -> SpawnRefused:
 
 
 def refused_and_told(**changes: Any) -> SpawnRefused:
-    """The preparation failed when no caller was there any more: the inbox says so."""
+    """Return a refusal that is announced, because its caller had disconnected."""
     plain = {"announcement": ref("told"), "dedupe_key": "announce:v1:x"}
     return refused(**(plain | changes))
 
@@ -183,7 +183,7 @@ def a_run_with_steps() -> History:
 
 
 def a_created_run() -> History:
-    """The child's session is there, and the run waits for something."""
+    """Return the events of a run whose session is created, and which waits."""
     return (*a_prepared_run(), created())
 
 

@@ -1,4 +1,4 @@
-"""Whoever prepares spawns, with everything real that a preparation needs."""
+"""Preparers of spawns with everything real that a preparation needs."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,7 +32,7 @@ from tests.support.faults.interruption import uninterrupted
 
 
 class NoCredentials:
-    """Every agent is without, and misses none."""
+    """Implements the credentials of agents that have none and need none."""
 
     async def found(self, pinned: PinnedConfiguration, agent: EffectiveAgent) -> FoundCredentials:
         return NOTHING_FOUND
@@ -45,10 +45,10 @@ class NoCredentials:
 
 
 class NoPlaces:
-    """Implements `LanePlaces`: what is queued waits."""
+    """Implements `LanePlaces`: every queued run waits."""
 
     async def room(self, lane: str, depth: int, children: Sequence[QueuedChild] = ()) -> None:
-        """None."""
+        """Return None."""
 
 
 def preparing_on(
@@ -59,7 +59,9 @@ def preparing_on(
     kind: type[SpawnPreparer] = SpawnPreparer,
     makers: Sequence[StepMaker] = (),
 ) -> SpawnPreparer:
-    """Prepares as a server does whose configuration lies in `folder`, with its steps or others."""
+    """Return the preparer of a server whose configuration is in `folder`, with its steps or
+    others.
+    """
     gathering = ContextGatherer(LocalFileScripts(ProcessLauncher(), source_in(folder), server={}))
     staged = PostgresStagedFiles(pool)
     makers = makers or (

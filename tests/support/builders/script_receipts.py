@@ -1,4 +1,4 @@
-"""What context scripts did, for tests."""
+"""Receipts of context scripts, for tests."""
 
 from typing import Any
 

@@ -49,7 +49,7 @@ def script_run(
     variables: dict[str, Any] | None = None,
     **entry: Any,
 ) -> ScriptRun:
-    """A run of the script that `entry` configures (names as in the file)."""
+    """Return a run of the script that `entry` configures (keys as in the file)."""
     return ScriptRun(
         script=ContextScript.model_validate({"id": "s", "uri": uri, **entry}),
         variables=SpawnVariables(**{**VARIABLES, **(variables or {})}),
@@ -64,8 +64,9 @@ def script_run(
 
 
 def raw_output(text: str, encoding: OutputEncoding | None) -> bytes:
-    """The bytes of an output that was kept so. Without an encoding it is of an older release,
-    which kept the text alone."""
+    """Return the bytes of a recorded output. Without an encoding it is from an older release, which
+    stored text only.
+    """
     return base64.b64decode(text) if encoding == "base64" else text.encode()
 
 
@@ -76,9 +77,15 @@ def reading_again(
     error: str | None = None,
     mask: Callable[[str], str] = str,
 ) -> ScriptReading | None:
-    """What the output says, read as it was then; `error` is the text of the receipt's error, and
-    `mask` takes out of an error what was taken out then. None where it was never read, because the
-    script failed for what it did and not for what it said."""
+    """Return the reading of a recorded output.
+
+    Args:
+        error: Text of the receipt's error.
+        mask: Removes from an error what was masked at the time.
+
+    Returns:
+        None if the output was never read, because the script itself had failed.
+    """
     is_of_a_failure = receipt.exit_code not in (None, 0)
     if receipt.status_code is not None:
         is_of_a_failure = not 200 <= receipt.status_code < 300

@@ -1,4 +1,4 @@
-"""Requests for a child as a door resolves them, and plans of runs that were admitted."""
+"""Requests for a child as an interface resolves them, and plans of admitted runs."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def resolved_spawn(
     """Resolve a request with these members of its body.
 
     Args:
-        key: The canonical key of the session that asks; members of `requester` stand beside it.
+        key: The canonical key of the session that asks; members of `requester` are added.
     """
     about = members.pop("requester", {})
     body = {"task": "look around", **members, "requester": {"sessionKey": key, **about}}

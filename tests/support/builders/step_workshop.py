@@ -1,4 +1,4 @@
-"""Preparations, stops and undoing in one process, with steps that wait or fail as a test wants."""
+"""Preparations, stops and undos in one process, with steps that wait or fail as a test requires."""
 
 import asyncio
 import time
@@ -47,8 +47,9 @@ _UNDONE = (
 
 
 class WaitingStep:
-    """A real step that waits before it makes anything, and fails to undo so many times. `limit`
-    is how long it says that it may take."""
+    """A real step that waits before it takes effect, and whose undo fails a number of times.
+    `limit` is the time limit that it declares.
+    """
 
     def __init__(self, maker: StepMaker, limit_seconds: float) -> None:
         self._maker = maker
@@ -67,7 +68,7 @@ class WaitingStep:
         return await asyncio.wait_for(self._runs.get(), BEGIN_SECONDS_MAX)
 
     async def place(self, run: Run, plan: Plan) -> StepPlace | None:
-        """The real one; `placed` says how often."""
+        """Return the place of the real step; `placed` counts the calls."""
         place = await self._maker.place(run, plan)
         self.placed += 1
         return place
@@ -78,8 +79,9 @@ class WaitingStep:
         return await self._maker.make(run, state, is_resumed=is_resumed)
 
     async def undo(self, run: Run, state: StepState, /) -> UndoOutcome:
-        """The real thing, once it has failed often enough; never two of them at once for a
-        run, unless they may be."""
+        """Undo the step after the given number of failures. Assert that a run has one undo at a
+        time, unless more are allowed.
+        """
         assert not self.is_alone or run.run_id not in self._at_it, "two are at it at once"
         self._at_it.add(run.run_id)
         try:
@@ -93,8 +95,9 @@ class WaitingStep:
 
 
 class Workshop:
-    """What one server process has for spawns with files, on a log at work. Its children's
-    workspaces are below `homes`."""
+    """Services of one server process for spawns with files, on a running log. Its children work in
+    folders below `homes`.
+    """
 
     def __init__(self, running: RunningLog, folder: Path, *, limit_seconds: float = 10.0) -> None:
         self.running, self.folder, self.homes = running, folder, folder.resolve() / "homes"
@@ -131,7 +134,7 @@ class Workshop:
         await self.configurations.activate(load_values(values, folder=self.folder), SYSTEM)
 
     async def spawn(self, requester: str = ROOT, *, batch: tuple[str, ...] = ()) -> SpawnResult:
-        """A child with two files, or one without any for each task of a batch."""
+        """Spawn a child with two files, or a batch of children without files."""
         batched = {"task": list(batch), "parallel": True} if batch else {"attachments": FILES}
         request = resolved_spawn(requester, agentId="porter", **batched)
         pinned = self.configurations.current()
@@ -144,7 +147,9 @@ class Workshop:
         await self._stopping.stop(run, actor, None)
 
     def undoer(self, name: str) -> DueWork:
-        """Somebody of this name who undoes what is due, as a server does it; not started."""
+        """Return a worker of this name that undoes what is due, as in a server; it is not
+        started.
+        """
         coordination = PostgresCoordination(self.running.pool)
         claims = Claims(
             coordination, LeaseOwner(lambda: name), lease_seconds=CLAIM_SECONDS, now=time.monotonic
@@ -152,7 +157,7 @@ class Workshop:
         return DueWork("effects", claims, self.effects.perform, seconds=LOOK_SECONDS)
 
     async def undone(self, steps: int) -> None:
-        """Two servers undo what is due, until so many steps are undone on record."""
+        """Let two workers undo due steps, until this number of steps is recorded as undone."""
 
         async def are_done() -> bool:
             return await self.running.ask(_UNDONE) == [(steps,)]

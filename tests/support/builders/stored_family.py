@@ -1,4 +1,4 @@
-"""A family whose every text is kept and whose transcripts are sealed, as a server does it."""
+"""A family whose texts are all stored and whose transcripts are sealed, as by a server."""
 
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ RECEIPT_TEXTS = ("output", "injected", "error")
 
 
 class KeptFamily(LoggedFamily):
-    """What a command of a test refers to by a mere reference is kept under a reference of its own.
+    """Stores a text for each reference in a command of a test.
 
     `text` makes a text from its kind and the run's name; transcripts are files below `folder`.
     """
@@ -61,7 +61,9 @@ class KeptFamily(LoggedFamily):
         )
 
     def _keeper_above(self, run: Run) -> SessionTexts:
-        """Keeps what a spawn shares, which belongs to the session that it shares it in."""
+        """Return the text store of the requester's session, to which the shared values of a spawn
+        belong.
+        """
         session_id = self.sessions[run.requester.session_key].session_id
         key = content_key_of(session_id)
         text_store = TextStore(session_id, key, uuid7)
@@ -90,7 +92,7 @@ class KeptFamily(LoggedFamily):
 
 
 def _kept(command: Any, text_store: TextStore, text: Any, above: TextStore) -> Any:
-    """The command with each reference in it made one to a text that is kept."""
+    """Return the command with each reference replaced by that of a stored text."""
     changes: dict[str, Any] = {}
     for name in command.__struct_fields__:
         value = getattr(command, name)

@@ -1,7 +1,8 @@
-"""Given these events, when this is asked, then that is recorded: aggregates told as stories.
+"""Stories of aggregates: given these events, a command records these events.
 
-The events and histories of runs are in `tests.support.builders.run_histories`, commands to them in
-`tests.support.builders.run_commands`."""
+Events and histories of runs are in `tests.support.builders.run_histories`, commands in
+`tests.support.builders.run_commands`.
+"""
 
 import hashlib
 from collections.abc import Callable
@@ -39,19 +40,21 @@ def at(position: int) -> datetime:
 
 
 def stamp(position: int, version: int | None = None) -> Stamp:
-    """The place of an event; each position is a second after the one before."""
+    """Return the stamp of an event; each position is a second after the previous one."""
     return Stamp(position, position if version is None else version, at(position))
 
 
 class Told(Generic[S, E, C]):
-    """What came of a command."""
+    """Result of a command."""
 
     def __init__(self, story: "Story[S, E, C]", ask: Callable[[], tuple[E, ...]]) -> None:
         self._story = story
         self._ask = ask
 
     def then(self, *expected: E | type[E]) -> "Story[S, E, C]":
-        """Exactly these events; a class stands for any event of it. They must be recordable."""
+        """Assert that exactly these events are recorded; a class matches any of its events. They
+        must be recordable.
+        """
         events = self._ask()
         assert len(events) == len(expected), f"recorded {events}, expected {expected}"
         for event, wanted in zip(events, expected, strict=True):
@@ -62,7 +65,7 @@ class Told(Generic[S, E, C]):
         return self._story.followed_by(events)
 
     def after(self) -> "Story[S, E, C]":
-        """The story with whatever came of it; a rejection is raised."""
+        """Return the story with the recorded events; raise a rejection."""
         return self._story.followed_by(self._ask())
 
     def refused(self, error: type[Rejected], *words: str) -> None:
@@ -88,14 +91,14 @@ class Story(Generic[S, E, C]):
 
     @property
     def state(self) -> S | None:
-        """The fold of the events; event `n` has position and version `n`."""
+        """Return the fold of the events; event `n` has position and version `n`."""
         state: S | None = None
         for number, event in enumerate(self.events, start=1):
             state = self.evolve(state, event, stamp(number))
         return state
 
     def followed_by(self, events: tuple[E, ...]) -> "Story[S, E, C]":
-        """With these events behind; they must be recordable."""
+        """Return the story with these events appended; they must be recordable."""
         after = Story(self.evolve, self.decide, (*self.events, *events))
         assert after.state is not None
         return after
@@ -137,7 +140,7 @@ def run_id(number: int) -> UUID:
 
 
 def ref(text: str) -> ContentRef:
-    """A reference to a text; the same one for the same text."""
+    """Return a reference to a text; equal texts have equal references."""
     data = text.encode()
     hmac = hashlib.sha256(data).hexdigest()
     return ContentRef(id=uuid5(NAMESPACE_URL, text), bytes=len(data), hmac=hmac)
@@ -168,7 +171,7 @@ def facts(**changes: Any) -> AdmissionFacts:
 
 
 def plan(**changes: Any) -> Plan:
-    """A plan without a model, archived an hour after the end."""
+    """Return a plan without a model, archived an hour after the end."""
     plain = {
         "model_source": "default",
         "model_applied": False,
@@ -183,7 +186,7 @@ def plan(**changes: Any) -> Plan:
 
 
 def requested(**changes: Any) -> SpawnRequested:
-    """A root session asks for a child of its own agent."""
+    """Return the request of a root session for a child of its own agent."""
     plain = {
         "run_id": run_id(1),
         "session_id": run_id(1001),
@@ -232,7 +235,7 @@ def observed_child(**changes: Any) -> SessionObserved:
 
 
 class AskedRun:
-    """`story` is what has happened to it so far."""
+    """A run and its `story` so far."""
 
     story: Story[Run, RunEvent, RunCommand]
 
@@ -242,7 +245,7 @@ class AskedRun:
         return self.story.state
 
     def ask(self, command: RunCommand) -> tuple[RunEvent, ...] | None:
-        """What was recorded; None when it was turned down."""
+        """Return the recorded events, or None if the command was refused."""
         try:
             events = self.story.decide(self.story.state, command)
         except Rejected:

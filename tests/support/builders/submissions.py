@@ -1,4 +1,4 @@
-"""Small commands to the log: what they record does not matter, how it is recorded does."""
+"""Small submissions to the log: only how they are recorded matters."""
 
 import asyncio
 import time
@@ -44,7 +44,9 @@ def seen(session_key: str) -> Change:
 
 
 def observing(*session_keys: str, **more: Any) -> Submission[tuple[str, ...]]:
-    """Records one event in the stream of each session; rejected when one is on record."""
+    """Return a submission that records one event per session; it is rejected if one is on
+    record.
+    """
 
     def decide(world: DecisionContext) -> Decision[tuple[str, ...]]:
         for one in session_keys:
@@ -68,7 +70,9 @@ def failing_with(error: BaseException) -> Submission[None]:
 
 
 def stalling(seconds: float, session_key: str, times: int = 1) -> Submission[int]:
-    """A decision that holds up everything so many times; says how often it was asked."""
+    """Return a submission that blocks for this time when it is decided, and returns how often it
+    was.
+    """
     asked = 0
 
     def decide(_: DecisionContext) -> Decision[int]:
@@ -86,5 +90,5 @@ async def observe(log: EventLog, numbers: Sequence[int | str]) -> list[Appended[
 
 
 async def at_once(log: EventLog, *asked: Submission[Any]) -> list[Any]:
-    """Submit all before any is decided; gives what each answered, or the error it raised."""
+    """Submit all before any is decided. Return the answers or errors."""
     return list(await asyncio.gather(*(log.submit(one) for one in asked), return_exceptions=True))

@@ -1,4 +1,4 @@
-"""Transcripts of sessions that live elsewhere, as tests tell them."""
+"""Transcripts of sessions that run elsewhere, as tests upload them."""
 
 from typing import Any
 from urllib.parse import quote
@@ -24,7 +24,7 @@ KEPT: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-"""How the entries above stand in the transcript of a child that begins with them."""
+"""The entries above, as in the transcript of a child that begins with them."""
 
 
 def path_of(session: str) -> str:
@@ -39,7 +39,9 @@ def tell(
     key: str | None = None,
     **more: Any,
 ) -> httpx2.Response:
-    """`PUT /v1/sessions/{key}/transcript`, by default with the conversation above."""
+    """Upload a transcript with `PUT /v1/sessions/{key}/transcript`, by default the conversation
+    above.
+    """
     headers = {"Idempotency-Key": key} if key else {}
     body = {"entries": CONVERSATION if entries is None else entries, **more}
     return client.put(path_of(session), json=body, headers=headers)

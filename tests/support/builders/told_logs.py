@@ -1,5 +1,6 @@
-"""Logs in which everything has happened, told once for each process of the tests: a test that is
-marked `told` has a copy."""
+"""Logs with every type of event, recorded once per test process; a test marked `told` gets a
+copy.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -18,7 +19,7 @@ _TELL: dict[str, Callable[[RunningLog, Path], Awaitable[object]]] = {
 
 
 class ToldLogs:
-    """Databases that nobody reads or writes: they are copied."""
+    """Template databases, which are only copied."""
 
     def __init__(self, databases: Databases, folder: Path) -> None:
         self._databases = databases
@@ -26,7 +27,7 @@ class ToldLogs:
         self._urls: dict[str, str] = {}
 
     def copy(self, name: str) -> str:
-        """A database with the log of this name, told if it is the first; gives its URL."""
+        """Return the URL of a copy of the log with this name; record the log if it is the first."""
         if name not in self._urls:
             url = self._databases.create()
             # In a thread, as this one may have an event loop.

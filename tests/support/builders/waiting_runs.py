@@ -1,4 +1,4 @@
-"""A run that waits for another one, its events and what may be asked of it."""
+"""Events and commands of a run that waits for another one."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,7 +21,7 @@ def dependency(**changes: Any) -> Dependency:
 
 
 def waits(**changes: Any) -> RunWaits:
-    """It is prepared, and the other is not done."""
+    """Return the event of a prepared run whose dependency is not met."""
     return fact_of(RunWaits, {"run_ids": (TARGET,)} | changes)
 
 

@@ -1,4 +1,4 @@
-"""A story in which everything that can be recorded happens, told in a real log."""
+"""A story with every type of event, recorded in a real log."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ SIZES = PreambleSizes(
 
 
 async def tell_of_waiting(family: LoggedFamily, target: str) -> None:
-    """One is queued when the target, which executes, has ended; one ends as it failed."""
+    """Let one run be queued when the running target ends, and another end because it failed."""
     for name in ("after", "in vain"):
         dependency = Dependency(run_id=family.id(target), name=target, via="dependsOn")
         await family.spawn(name, dependencies=(dependency,))
@@ -62,7 +62,7 @@ async def tell_of_waiting(family: LoggedFamily, target: str) -> None:
 
 
 async def tell_of_sharing(family: LoggedFamily) -> None:
-    """A spawn shares something with its family, the owner takes it away, and a child has it."""
+    """Let a spawn share a key with its family, the owner remove it, and a child receive it."""
     await family.spawn("sharing", shared=SharedContextInput(values=(("goal", '"win"'),)))
     change = SharedChange(key="goal", value=ref('"win"'))
     await family.create("sharing", shared=(change,))
@@ -85,7 +85,7 @@ async def tell_of_sharing(family: LoggedFamily) -> None:
 
 
 async def _take_away(family: LoggedFamily, key: str) -> None:
-    """The owner of the root session, of which texts are kept, shares this no more."""
+    """Let the owner of the root session, whose texts are stored, stop sharing a key."""
     session = family.sessions[family.root]
     stream, content_key = session_stream(family.root), content_key_of(session.session_id)
 
@@ -111,7 +111,7 @@ def _on(family: LoggedFamily, name: str) -> Dependency:
 
 
 async def activate(running: ServedLog, text: str = "{}") -> int:
-    """A configuration becomes the active one; gives its revision."""
+    """Activate a configuration. Return its revision."""
     owner = running.log.log_id
 
     def decide(world: DecisionContext) -> Decision[int]:
@@ -138,7 +138,7 @@ async def activate(running: ServedLog, text: str = "{}") -> int:
 
 
 async def tell_everything(running: ServedLog, family: LoggedFamily | None = None) -> LoggedFamily:
-    """Every type of event, in lives that are as long as lives can be."""
+    """Record every type of event, in the longest possible lives."""
     await activate(running)
     family = family or LoggedFamily(running.log, max_children=4)
     await _an_orchestrator_that_ends_before_those_below(family)
@@ -279,7 +279,7 @@ async def _one_that_is_sent_to_a_webhook(family: LoggedFamily) -> None:
 
 
 async def _write_preamble(family: LoggedFamily, name: str) -> None:
-    """Something else stands in front of the prompts of this session, and it may not stop others."""
+    """Write a new preamble for a session that may not stop others."""
     key, session_id = family.key(name), family.session_id(name)
 
     def decide(world: DecisionContext) -> Decision[None]:
@@ -315,7 +315,7 @@ async def _those_that_wait_and_share(family: LoggedFamily) -> None:
 
 
 async def _provide_transcript(family: LoggedFamily, text: str) -> None:
-    """The root session says what has been said in it, and that is kept as its own."""
+    """Upload a transcript of the root session, stored as its own."""
     session = family.sessions[family.root]
     stream, key = session_stream(family.root), content_key_of(session.session_id)
 
@@ -333,7 +333,9 @@ async def _provide_transcript(family: LoggedFamily, text: str) -> None:
 
 
 async def _bind(name: str, family: LoggedFamily) -> None:
-    """A thread is bound to a child, which begins with what was said, as its engine is told."""
+    """Bind a thread to a child that begins with a conversation, after a call of the context
+    engine.
+    """
     session_id = family.sessions[family.root].session_id
     fork = ForkFacts(source_session_id=session_id, position=1, entries=1, tokens=9, mode="fork")
     await family.spawn(name)

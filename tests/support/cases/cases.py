@@ -1,7 +1,7 @@
-"""Cases of behaviour that others have written down: what is given, and what is expected of it.
+"""Cases of behavior from other sources: given values, and expected ones.
 
-They are in `tests/cases/data/<first word of the area>.json`, as they were taken; those that are
-not run are in `tests/cases/not_run.json`, each with its reason.
+They are in `tests/cases/data/<first word of the area>.json`, unchanged; those that are not run are
+in `tests/cases/not_run.json`, each with its reason.
 """
 
 import json
@@ -18,12 +18,12 @@ Answer = Mapping[str, Any]
 Runner = Callable[[Given], Answer]
 
 
-"""Does what a case describes and answers in the words of its `expect`."""
+"""Executes a case and answers in the words of its `expect`."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One case. No two have the same area and name."""
+    """One case. Area and name are unique together."""
 
     area: str
     name: str
@@ -38,8 +38,9 @@ class Case:
 
 @dataclass(frozen=True)
 class NotRun:
-    """A case that is not run, and why. `decided_in` are numbers of decision records; `comes_with`
-    names what it waits for."""
+    """A case that is not run, with the reason. `decided_in` are numbers of decision records;
+    `comes_with` names the missing feature.
+    """
 
     area: str
     name: str
@@ -64,7 +65,7 @@ class UnreadLeaf:
 
     @property
     def case(self) -> str:
-        """The case, as it is called."""
+        """Return the case as area and name."""
         return f"{self.area}: {self.name}"
 
 
@@ -115,12 +116,13 @@ BY_A_SERVER = frozenset(
         "list: long task truncated",
     }
 )
-"""What a tool says, which a server is asked for; other cases of these areas need none."""
+"""Cases about the text of a tool, which need a server."""
 
 
 def cases_of(areas: Iterable[str], *, by_a_server: bool = False) -> list[Any]:
-    """The cases of these areas that are not in the list, as parameters of a test: those that a
-    server is asked for, or the others."""
+    """Return the cases of these areas that are run, as parameters of a test: those that need a
+    server, or the others.
+    """
     wanted, listed = set(areas), {str(one) for one in NOT_RUN}
     return [
         pytest.param(case, id=str(case))
@@ -132,5 +134,5 @@ def cases_of(areas: Iterable[str], *, by_a_server: bool = False) -> list[Any]:
 
 
 def unread_leaves(case: Case) -> frozenset[str]:
-    """The ways to what the runner of a case does not answer."""
+    """Return the paths to the values that the runner of a case does not answer."""
     return frozenset(one.leaf for one in UNREAD if one.case == str(case))

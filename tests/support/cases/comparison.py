@@ -1,8 +1,8 @@
-"""What a runner answers, held against what a case expects: every value of it, or it fails.
+"""Comparison of a runner's answer with every expected value of a case.
 
-Words of the cases: `x_contains` (one text or several), `x_matches` (a pattern), `x_prefix`,
-`not_contains` (beside the one `x_contains`), `absent` (names that stand neither beside it nor one
-level below); any other name is a value that must be equal. `<child>` stands for the child's key.
+Keywords: `x_contains` (one text or several), `x_matches` (a pattern), `x_prefix`, `not_contains`
+(of the same text as `x_contains`), `absent` (names that may not occur beside it or one level
+below). Any other name is a value that must be equal. `<child>` is the child's key.
 """
 
 import copy
@@ -13,7 +13,7 @@ from typing import Any
 from tests.support.cases.cases import Answer, Case, unread_leaves
 
 CHILD = "<child>"
-"""Under this name a runner answers with the key that `<child>` stands for."""
+"""Name under which a runner answers with the key for `<child>`."""
 _OPERATORS = ("_contains", "_matches", "_prefix")
 
 
@@ -29,11 +29,11 @@ class Among(frozenset[str]):
 
 
 class Differs(AssertionError):
-    """The answer is not what the case expects; the message says where."""
+    """The answer differs from the expected one; the message says where."""
 
 
 def hold(answer: Answer, case: Case) -> None:
-    """Nothing when the answer is that of the case; else raises `Differs`."""
+    """Raise `Differs` unless the answer is that of the case."""
     _compare(answer, _with_child(case.expect, answer.get(CHILD)), (), unread_leaves(case))
 
 
@@ -137,7 +137,7 @@ def _same(answer: Any, wanted: Any) -> bool:
 
 
 def falsified(case: Case, answer: Answer) -> Iterator[tuple[str, Case]]:
-    """The case with one of its expected values made wrong, for each value that is read."""
+    """Yield the case once per compared value, with that value made wrong."""
     for way, value in _leaves(case.expect):
         named = [step for step in way if isinstance(step, str)]
         if any(".".join(named[:end]) in unread_leaves(case) for end in range(1, len(named) + 1)):

@@ -1,4 +1,4 @@
-"""A family of a case behind the ports of a use case: its record is the log and the registry."""
+"""A family of a case behind the ports of a use case: its record is log and registry."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -94,27 +94,27 @@ class FamilyStore:
 
 
 async def stop_run(family: CaseFamily, name: str) -> str:
-    """Stop a run and all below it; what the answer is called."""
+    """Stop a run and everything below it. Return the kind of the answer."""
     store = FamilyStore(family)
     stopping = StopService(store.work, cast("SpawnPreparer", store))
     return (await stopping.stop(family.run(name), OPERATOR, None)).kind
 
 
 async def stop_session(family: CaseFamily, name: str) -> str:
-    """Stop a session's own run and all below it; what the answer is called."""
+    """Stop a session's own run and everything below it. Return the kind of the answer."""
     store = FamilyStore(family)
     stopping = StopService(store.work, cast("SpawnPreparer", store))
     return (await stopping.stop_session(family.session(name), OPERATOR, None)).kind
 
 
 def stopped(family: CaseFamily) -> list[Run]:
-    """Those that were told to stop, in the order in which they were asked for."""
+    """Return the runs with a requested stop, in order of their requests."""
     runs = family.fold.runs.values()
     return [one for one in runs if one.stop_requested_by or one.outcome == "stopped"]
 
 
 async def announced_text(family: CaseFamily, name: str) -> str:
-    """What the requester of an ended run is told of it."""
+    """Return the announcement of an ended run."""
     store = FamilyStore(family)
     announcer = Announcer(store.work, cast("HookClient", store), cast("Transcripts", store))
     await announcer.announce(family.run(name).run_id)
@@ -125,7 +125,7 @@ async def announced_text(family: CaseFamily, name: str) -> str:
 
 
 async def may_send(family: CaseFamily, by: str, to: str) -> bool:
-    """Whether a child may send a message to a run, as far as that is a matter of the record."""
+    """Return True if the record lets a child send a message to a run."""
     own = family.run(by)
     assert own.child_session_key is not None
     assert own.stage not in OVER

@@ -1,4 +1,4 @@
-"""Families as cases describe them, on a log that can be read anew."""
+"""Families as cases describe them, on a log that can be folded again."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -31,14 +31,16 @@ class CaseFamily(FamilyLog):
         super().__init__(max_spawn_depth=5)
 
     def begin_with(self, name: str, by: str = "main", **request: Any) -> None:
-        """Bring a child that was asked for like this to where its runtime executes."""
+        """Start a child that was requested with these options."""
         self.spawn(name, by, **request)
         self.create(name)
         self.tell(name, ask.claim())
         self.tell(name, ask.start(self.run(name).epoch))
 
     def continued(self, name: str, last: str) -> ContinuationDecision:
-        """What becomes of a message to the session whose last run this is; nothing is recorded."""
+        """Return the decision about a message to the session whose last run this is; record
+        nothing.
+        """
         before = self.run(last)
         number = len(self.names) + 1
         self.names[run_id(number)] = name
@@ -61,19 +63,19 @@ class CaseFamily(FamilyLog):
         return continue_session(sessions, runs, message, before, planned, keep)
 
     def go_on(self, name: str, last: str) -> None:
-        """A message starts a run of this name in the session whose last run is `last`."""
+        """Continue the session whose last run is `last` by a message; its run gets this name."""
         self.record(self.continued(name, last).changes)
         self.tell(name, ask.claim())
         self.tell(name, ask.start(self.run(name).epoch))
 
     def parent(self, name: str, children: int) -> None:
-        """A child of `main` that has so many children itself."""
+        """Start a child of `main` with this number of children."""
         self.begin(name)
         for number in range(children):
             self.begin(f"{name}-{number}", name)
 
     def restarted(self) -> "CaseFamily":
-        """The same, folded anew from what is recorded."""
+        """Return the family, folded again from its events."""
         again = CaseFamily()
         again.names = dict(self.names)
         for one in self.recorded:
@@ -83,7 +85,7 @@ class CaseFamily(FamilyLog):
         return again
 
     def announce_what_is_due(self, name: str, *, after_ms: int = 0) -> None:
-        """What a server does about an ended run so long after its end."""
+        """Announce an ended run if it is due this long after its end."""
         run = self.run(name)
         kind, at = due(run)
         assert run.ended_at is not None
@@ -91,7 +93,7 @@ class CaseFamily(FamilyLog):
             self.announce(name)
 
     def must_wait(self, name: str) -> bool:
-        """Whether an announcement is neither due nor permitted."""
+        """Return True if an announcement is neither due nor permitted."""
         if due(self.run(name))[0] is not None:
             return False
         try:
@@ -102,12 +104,12 @@ class CaseFamily(FamilyLog):
 
     @property
     def announced(self) -> list[RunAnnounced]:
-        """Every announcement on record."""
+        """Return every recorded announcement."""
         return [one.event for one in self.recorded if isinstance(one.event, RunAnnounced)]
 
 
 def accounts_told(origins: Iterable[Mapping[str, Any]]) -> int:
-    """How many entries of an inbox come of runs that were asked for from these addresses."""
+    """Return the number of inbox entries of runs that were requested from these addresses."""
     family = CaseFamily()
     for number, origin in enumerate(origins):
         name = f"child-{number}"
@@ -118,13 +120,13 @@ def accounts_told(origins: Iterable[Mapping[str, Any]]) -> int:
 
 
 def announced_as(child_session_key: str, run_id: str) -> str:
-    """The key of the announcement of such a run."""
+    """Return the key of the announcement of such a run."""
     run = run_of(*past.a_created_run())
     return dedupe_key(run.changed({"child_session_key": child_session_key, "run_id": run_id}))
 
 
 def ended_after(started_ms: int, ended_ms: int, outcome: str) -> Run:
-    """A run that started and ended so many milliseconds after the epoch."""
+    """Return a run that started and ended this many milliseconds after the epoch."""
     run = run_of(*past.a_claimed_run())
     for at_ms, event in (
         (started_ms, past.started()),
@@ -141,7 +143,7 @@ def milliseconds(at: datetime | None) -> int | None:
 
 
 def as_set(at: datetime | None) -> str | None:
-    """`set` for a time."""
+    """Return `set` for a time, else None."""
     return None if at is None else "set"
 
 

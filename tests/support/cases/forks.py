@@ -1,4 +1,4 @@
-"""The steps before a child's folder, made in memory for the spawn of a case."""
+"""Steps before a child's folder, made in memory for the spawn of a case."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -27,8 +27,9 @@ CONVERSATION = text_of_entries([line_of(ProvidedEntry("text", {"text": "hello"})
 
 @dataclass
 class Beyond:
-    """All that the steps reach for: the record of the requester, its texts, the configuration,
-    rows and files of transcripts, hooks."""
+    """Everything that the steps use: the requester's record, its texts, the configuration,
+    transcripts and hooks.
+    """
 
     requester: Session
     texts_kept: Mapping[UUID, str]
@@ -74,7 +75,7 @@ class _Work:
 
 
 def beyond(parent: Mapping[str, Any], origin: str) -> Beyond:
-    """With a transcript of the requester when the case has a session of it."""
+    """Return the surroundings, with a transcript of the requester if the case has one."""
     told = ref("transcript")
     provided = TranscriptProvided(
         entries=1, tokens=parent.get("totalTokens"), content=told, by="admin"
@@ -98,12 +99,12 @@ class Failing(Beyond):
 
 
 def context_engine(outside: Beyond) -> ContextEngineStep:
-    """The last step alone."""
+    """Return the last step alone."""
     return ContextEngineStep(cast("UnitOfWork", _Work(outside, outside, outside)), outside)
 
 
 def makers(outside: Beyond) -> tuple[StepMaker, ...]:
-    """Those that come before and behind the fork, in their order."""
+    """Return the steps before and after the fork, in order."""
     work = cast("UnitOfWork", _Work(outside, outside, outside))
     return (
         ThreadBindingStep(work, outside),

@@ -1,6 +1,8 @@
-"""Writes `docs/kills.md`: which test kills a server at which moment, in `make test`, in
-`make test-all` and in the simulation. `python -m tests.support.cases.kill_list`, a part of
-`make docs`; `make test-all` fails when the page is stale.
+"""Write `docs/kills.md`: which test kills a server at which moment, in `make test`, in `make
+test-all` and in the simulation.
+
+`python -m tests.support.cases.kill_list` is part of `make docs`; `make test-all` fails if the page
+is stale.
 """
 
 import os
@@ -17,7 +19,7 @@ from world.simulate import play
 ROOT = Path(__file__).parents[3]
 DOCUMENT = ROOT / "docs" / "kills.md"
 SEEDS = range(1, 321)
-"""The lives that `make test` plays."""
+"""Seeds that `make test` plays."""
 FOLDERS = ("tests/e2e", "tests/infrastructure/outbound/log/append")
 TEST = re.compile(r"^tests/[\w/]+/test_(\w+)\.py::\w+\[(.+)\]$", re.M)
 WHEN = ("before", "during", "after")

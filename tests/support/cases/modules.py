@@ -1,4 +1,4 @@
-"""The test modules that run cases: found by their name, read by what they declare."""
+"""Test modules that run cases, found by their names and read by their declarations."""
 
 import importlib
 from collections.abc import Mapping
@@ -10,8 +10,7 @@ from tests.support.cases.cases import FOLDER, Case, Runner
 
 @dataclass(frozen=True)
 class CaseModule:
-    """One of them: its path in the project, its runners by area, and the cases that its tests are
-    given."""
+    """A module: its path in the project, its runners by area, and the cases of its tests."""
 
     path: str
     runners: Mapping[str, Runner]
@@ -19,7 +18,7 @@ class CaseModule:
 
 
 def case_modules() -> tuple[CaseModule, ...]:
-    """Every `tests/cases/test_*_cases.py`."""
+    """Return every `tests/cases/test_*_cases.py`."""
     return tuple(_module(path.stem) for path in sorted(FOLDER.glob("test_*_cases.py")))
 
 
@@ -34,7 +33,7 @@ def _module(name: str) -> CaseModule:
 
 
 def _parameters(test: Any) -> list[Case]:
-    """What a test is really run with, which is what its mark says."""
+    """Return the parameters of a test, from its mark."""
     marks = [mark for mark in getattr(test, "pytestmark", ()) if mark.name == "parametrize"]
     values = [value for mark in marks for value in mark.args[1]]
     return [value for one in values for value in one.values if isinstance(value, Case)]

@@ -1,4 +1,4 @@
-"""For every rule of the list a decision of the product in which it refuses."""
+"""A refusing decision of the product for every rule."""
 
 import asyncio
 from collections.abc import Callable, Mapping

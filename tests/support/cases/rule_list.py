@@ -1,4 +1,4 @@
-"""Writes `docs/rules.md` from the list of rules: `python -m tests.support.cases.rule_list`."""
+"""Write `docs/rules.md` from the list of rules: `python -m tests.support.cases.rule_list`."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ _SECTIONS: tuple[tuple[StageName, str, str], ...] = (
 
 
 def rendered() -> str:
-    """The page."""
+    """Return the page."""
     sections = [
         f"\n## {title}\n\n{when}\n\n| rule | refuses when | status |\n|---|---|---|\n{_rows(stage)}"
         for stage, title, when in _SECTIONS

@@ -1,4 +1,4 @@
-"""The server that cases ask, started for the first of them."""
+"""The server for cases, started for the first of them."""
 
 import tempfile
 from contextlib import ExitStack
@@ -15,8 +15,7 @@ _SERVERS: list[Server] = []
 
 
 def case_server() -> Server:
-    """Return it. Its leaves have the tool `subagents`, so that it can tell them what they may
-    not."""
+    """Return the server. Its leaf children have the tool `subagents`, whose refusals cases read."""
     if not _SERVERS:
         folder = Path(_OPEN.enter_context(tempfile.TemporaryDirectory(prefix="cases-")))
         folder.chmod(0o755)
@@ -46,13 +45,13 @@ def _configuration(notes: Path, **subagents: Any) -> dict[str, Any]:
 
 
 def caller_of(key: str) -> McpCaller:
-    """The administrator, as a session."""
+    """Return an MCP caller with the administrator's token, for a session."""
     server = case_server()
     return McpCaller(server.url, server.token, session=key)
 
 
 def child_of(token: str) -> McpCaller:
-    """A child."""
+    """Return an MCP caller with a child's token."""
     return McpCaller(case_server().url, token)
 
 

@@ -1,6 +1,6 @@
-"""A spawn as cases describe one: from the arguments of the tool to the plan of the child.
+"""A spawn as cases describe it, from the arguments of the tool to the plan of the child.
 
-Nothing is decided here: each step is the one that a server takes.
+Each step is that of a server.
 """
 
 import json
@@ -40,10 +40,10 @@ SUBAGENTS = "agents.defaults.subagents"
 
 
 def configuration(given: Given, *agents: str) -> Configuration:
-    """That of a case, whose keys have dots; those without one are of `agents.defaults.subagents`.
+    """Return the configuration of a case, whose keys have dots; those without are in
+    `agents.defaults.subagents`.
 
-    The agents that the case is about are listed too, and have a runtime: no other agent is run
-    here.
+    The agents of the case are listed with a runtime. No other agent is run here.
     """
     tree: dict[str, Any] = {}
     limits = {name: given[name] for name in ("maxSpawnDepth",) if name in given}
@@ -65,15 +65,12 @@ class MintedIds:
     """Ids and keys as a server mints them."""
 
     def run_id(self) -> UUID:
-        """A UUID v4."""
         return uuid4()
 
     def event_id(self) -> UUID:
-        """Any id."""
         return uuid4()
 
     def content_key(self) -> bytes:
-        """32 bytes."""
         return bytes(32)
 
 
@@ -84,18 +81,18 @@ class Texts:
         self._texts: dict[UUID, str] = {}
 
     def store(self, _kind: str, text: str) -> ContentRef:
-        """Keep one."""
+        """Store a text."""
         reference = ref(text)
         self._texts[reference.id] = text
         return reference
 
     def of(self, reference: ContentRef | None) -> str | None:
-        """The text that was kept, None without one."""
+        """Return the stored text, or None without a reference."""
         return self._texts[reference.id] if reference is not None else None
 
 
 class CaseSpawn:
-    """One request, judged. `run` is what became of it, a refusal included."""
+    """One decided request. `run` is its result, which may be a refusal."""
 
     def __init__(self, given: Given) -> None:
         spawn = read_tool_arguments(given["args"])
@@ -127,8 +124,7 @@ class CaseSpawn:
         return self.answered.refusal
 
     def planned(self) -> PlannedChild | RefusedChild:
-        """The plan of a child that was permitted, in a folder that is the agent's; or the rule
-        that refuses it after all."""
+        """Return the plan of an admitted child, in the agent's folder, or its refusal."""
         assert self.refusal is None
         assert self.run.agent_id is not None
         agent = self.configuration.effective_agent(self.run.agent_id)
@@ -144,17 +140,17 @@ class CaseSpawn:
 
     @property
     def admitted(self) -> int:
-        """How many children were let in: a runtime is called for no other."""
+        """Return the number of admitted children. No other child reaches a runtime."""
         return sum(isinstance(event, ChildAdmitted) for _, event in self.answered.changes)
 
 
 def resolved(spelling: str, store: Mapping[str, Any]) -> str:
-    """The key of the session on record that has this id; else the spelling itself."""
+    """Return the key of the recorded session with this id, else the spelling."""
     return next((key for key, one in store.items() if one.get("sessionId") == spelling), spelling)
 
 
 def depth_in(store: Mapping[str, Any], key: str) -> int:
-    """How deep a session is by what a store says."""
+    """Return the depth of a session in a store."""
 
     def known(one: str) -> KnownDepth | None:
         entry = store.get(one)
@@ -166,7 +162,7 @@ def depth_in(store: Mapping[str, Any], key: str) -> int:
 
 
 def asked_for(spawn: ToolSpawn) -> list[str]:
-    """The agent that is named, when it may be configured at all."""
+    """Return the requested agent if it can be configured, else none."""
     given = spawn.agent_id
     return [given] if given and given.replace("-", "").replace("_", "").isalnum() else []
 
@@ -177,7 +173,7 @@ def _request(spawn: ToolSpawn, key: str, agent_id: str) -> ResolvedSpawn:
 
 
 def _on_record(given: Given, key: str, store: Mapping[str, Any]) -> Session | None:
-    """The requester's session; one that the case says nothing of is seen for the first time."""
+    """Return the requester's session, a new one if the case has none."""
     active = given.get("activeChildren", 0) + sum(
         run["requesterSessionKey"] == key and run["endedAt"] is None
         for run in given.get("registry") or ()

@@ -1,4 +1,4 @@
-"""Those who follow a log in the background, and keep what they saw."""
+"""Followers of a log in the background, which keep the events that they see."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ from tests.support.waiting import until
 
 
 class Follower:
-    """Follows a log in the background and keeps what it saw."""
+    """Follows a log in the background and keeps the events."""
 
     def __init__(self, followed: LogTail, after: int = 0) -> None:
         self.seen: list[RecordedEvent] = []
@@ -26,11 +26,11 @@ class Follower:
 
     @property
     def positions(self) -> list[int]:
-        """What it saw, by position."""
+        """Return the positions of the events."""
         return [recorded.envelope.position for recorded in self.seen]
 
     async def has(self, events: int) -> None:
-        """Wait until it has seen so many."""
+        """Wait until it has seen this number of events."""
 
         async def so_many() -> bool:
             return len(self.seen) >= events
@@ -38,19 +38,19 @@ class Follower:
         await until(so_many, f"{events} events are seen")
 
     def write_down(self, notes: Path) -> None:
-        """What it saw, an event a line: its position, its id and its chain hash."""
+        """Write position, id and chain hash of each event, one per line."""
         envelopes = [recorded.envelope for recorded in self.seen]
         lines = [f"{one.position} {one.event_id} {one.chain_hash.hex()}\n" for one in envelopes]
         notes.write_text("".join(lines), "utf-8")
 
     async def leave(self) -> None:
-        """Stop following. A log that could not be followed to here is told of."""
+        """Stop following. Raise if the log could not be followed until now."""
         self._task.cancel()
         with suppress(asyncio.CancelledError):
             await self._task
 
     async def is_told(self) -> str:
-        """What it was told when the log could not be followed any more."""
+        """Return the error with which following the log failed."""
         with pytest.raises(LogUnavailableError) as told:
             await self._task
         self._task = asyncio.create_task(asyncio.sleep(0))
@@ -59,7 +59,7 @@ class Follower:
 
 @asynccontextmanager
 async def following(followed: LogTail, after: int = 0) -> AsyncIterator[Follower]:
-    """A follower until the end of the block."""
+    """Yield a follower until the end of the block."""
     follower = Follower(followed, after)
     try:
         yield follower

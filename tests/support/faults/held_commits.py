@@ -1,4 +1,4 @@
-"""Transactions held at their very commit, and connections cut in the middle of one."""
+"""Transactions held at their commit, and connections cut during one."""
 
 import asyncio
 import socket
@@ -20,18 +20,18 @@ _WAITING = (
 
 
 class HeldCommits:
-    """Whoever commits to the log waits, all written and nothing visible, until `release`."""
+    """Holds every commit of the log, written and not visible, until `release`."""
 
     def __init__(self, connection: LogConnection) -> None:
         self._connection = connection
 
     async def waiting(self) -> list[int]:
-        """The backends that are held."""
+        """Return the held backends."""
         rows = await (await self._connection.execute(_WAITING)).fetchall()
         return [row[0] for row in rows]
 
     async def held(self) -> int:
-        """The one backend that is held, once there is one."""
+        """Wait for the one held backend, and return it."""
 
         async def one() -> bool:
             return len(await self.waiting()) == 1
@@ -44,14 +44,14 @@ class HeldCommits:
         await self._connection.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
 
     async def is_gone(self, pid: int) -> bool:
-        """Whether a backend has ended, its transaction with it."""
+        """Return True if a backend and its transaction have ended."""
         cursor = await self._connection.execute(
             "SELECT 1 FROM pg_stat_activity WHERE pid = %s", [pid]
         )
         return await cursor.fetchone() is None
 
     async def blocks_a_row(self) -> None:
-        """Wait until somebody waits for a row that a held transaction has changed."""
+        """Wait until another transaction waits for a row that a held one has changed."""
 
         async def blocks() -> bool:
             cursor = await self._connection.execute(
@@ -63,7 +63,7 @@ class HeldCommits:
         await until(blocks, "somebody waits for a row")
 
     async def release(self) -> None:
-        """Let everybody commit, from now on."""
+        """Let everybody commit from now on."""
         await self._connection.execute("SELECT pg_advisory_unlock_all()")
 
 
@@ -100,7 +100,7 @@ class Lines:
         self.free.set()
 
     async def connect(self) -> LogConnection:
-        """What a log is given to connect by; it works as often as `good` says."""
+        """Open a connection for a log; works as often as `good` says."""
         await self.free.wait()
         if self.good is not None:
             self.good -= 1
@@ -113,7 +113,7 @@ class Lines:
         return connection
 
     def cut(self, pid: int) -> None:
-        """The connection to this backend is lost on the way; the backend does not know it yet."""
+        """Cut the connection to this backend on the way, so that the backend does not notice."""
         line = socket.socket(fileno=self._opened[pid].fileno())
         try:
             line.shutdown(socket.SHUT_RDWR)

@@ -1,7 +1,7 @@
-"""Requests that try to get files to where they must not be, or what is no file into them.
+"""Hostile requests: files at forbidden places, and invalid files.
 
-All are judged by one configuration, `LIMITS`, so that one server can be given each of them. Each
-says what must come of it: the refusal, or the names under which its files are stored.
+One configuration, `LIMITS`, judges all of them, so that one server can be given each. Each has its
+expected result: the refusal, or the names of the stored files.
 """
 
 import base64
@@ -22,7 +22,7 @@ CONFIGURATION: Mapping[str, object] = {
 }
 
 
-"""`tools.sessions_spawn.attachments` of a server that is given these requests."""
+"""`tools.sessions_spawn.attachments` of a server for these requests."""
 
 
 LIMITS = Attachments.model_validate(CONFIGURATION)
@@ -33,8 +33,9 @@ NOT_BASE64 = "attachments_invalid_base64_or_too_large"
 
 @dataclass(frozen=True)
 class HostileRequest:
-    """`refusal` is how the text of the refusal begins; None when the files are stored, then under
-    `names`."""
+    """A request. `refusal` is the beginning of the refusal; None if the files are stored under
+    `names`.
+    """
 
     title: str
     asked: tuple[RequestedAttachment, ...]
@@ -46,12 +47,12 @@ class HostileRequest:
 
     @property
     def is_text(self) -> bool:
-        """Whether a body of JSON in UTF-8 can hold it: no half of a surrogate pair."""
+        """Return True if JSON in UTF-8 can hold it: no half of a surrogate pair."""
         texts = [text for one in self.asked for text in (one.name, one.content)]
         return not any("\ud800" <= sign <= "\udfff" for text in texts for sign in text)
 
     def body(self) -> list[dict[str, str]]:
-        """The `attachments` of a request over HTTP."""
+        """Return the `attachments` of a request over HTTP."""
         return [
             {
                 "name": one.name,
@@ -63,7 +64,7 @@ class HostileRequest:
 
 
 def hostile_requests() -> list[HostileRequest]:
-    """All of them, each with a title of its own."""
+    """Return all requests, each with its own title."""
     return [*_refused_names(), *_stored_names(), *_pairs(), *_contents(), *_sizes()]
 
 
@@ -207,8 +208,9 @@ def _one(
 Planting = Callable[[Path, Path], None]
 
 
-"""Puts something into a workspace, before or while files are written there, that leads to another
-folder or is in the way."""
+"""Plants an entry in a workspace, before or while files are written there, that leads elsewhere or
+is in the way.
+"""
 
 
 def _instead(*way: str) -> Callable[[Callable[[Path, Path], None]], Planting]:
@@ -238,10 +240,10 @@ PLANTED: Mapping[str, Planting] = {
 }
 
 
-"""What can be there before, when the id of the run is not known."""
+"""Entries that can exist in advance, when the id of the run is unknown."""
 
 
 def are_one_to_a_file_system(first: str, second: str) -> bool:
-    """Whether two names differ in case or normal form alone."""
+    """Return True if two names differ only in case or normal form."""
     one, other = (unicodedata.normalize("NFC", name).casefold() for name in (first, second))
     return unicodedata.normalize("NFC", one) == unicodedata.normalize("NFC", other)

@@ -1,5 +1,6 @@
-"""Texts that a child may say to be taken for something else than what a child said: headings and
-delimiters of a prompt, orders, marks in every disguise. And a reader who falls for disguises."""
+"""Texts of a child that imitate others: headings and delimiters of a prompt, orders, and disguised
+marks. Also a reader that falls for disguises.
+"""
 
 import re
 import unicodedata
@@ -46,7 +47,7 @@ MARKS = {
 }
 
 
-"""Disguises of the marks between which it stands."""
+"""Disguises of the marks around a child's text."""
 
 
 WORDS = {
@@ -74,7 +75,7 @@ WORDS = {
 }
 
 
-"""Other words of a prompt, of an announcement, of models."""
+"""Other parts of a prompt, of an announcement, and of model protocols."""
 
 
 _BEFORE_THE_CUT = "x" * (REFERENCE_CHARACTERS_MAX - 12)
@@ -87,7 +88,7 @@ LONG = {
 }
 
 
-"""So long that they are cut, where it hurts."""
+"""Texts that are so long that they are cut at critical places."""
 
 
 IMITATIONS = MARKS | WORDS | LONG
@@ -103,8 +104,9 @@ _SEEN = re.compile("<<<(BEGIN|END)UNTRUSTEDCHILDRESULT")
 
 
 def seen_marks(text: str) -> list[str]:
-    """The words BEGIN and END, for each mark that somebody sees who looks at shapes alone and minds
-    neither gaps nor escapes."""
+    """Return BEGIN or END for each mark that a reader sees who looks only at shapes, and ignores
+    gaps and escapes.
+    """
     plain = unicodedata.normalize("NFKC", _ESCAPE.sub("", text).translate(_DOUBLE))
     shown = "".join(one for one in plain if unicodedata.category(one) not in _HIDDEN)
     return _SEEN.findall(shown.upper().translate(_LOOK))

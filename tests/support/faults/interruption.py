@@ -1,7 +1,7 @@
-"""Processes that nobody ends."""
+"""Processes without fault points."""
 
 from typing import Literal
 
 
 def uninterrupted(moment: Literal["before", "after"], name: str) -> None:
-    """Let it go on."""
+    """Do nothing."""

@@ -1,8 +1,8 @@
-"""A process that writes to a log and is stopped at one step with the append lock.
+"""Process that writes to a log and is stopped at one step with the append lock.
 
 `python -m tests.support.faults.lock_steps ORDER`, where ORDER is a `StepOrder` as JSON. It records
-one session after the other until its standard input ends, and says of each that is confirmed its
-number and its position. What it sends with the lock is in the table `STATEMENTS`.
+one session after the other until its standard input ends, and prints number and position of each
+confirmed one. Its statements with the lock are in the table `STATEMENTS`.
 """
 
 import asyncio
@@ -45,15 +45,17 @@ STATEMENTS = {
     "give_up": "SELECT pg_advisory_unlock({key}); SET",
     "retake": "SELECT pg_advisory_unlock({key}); SELECT",
 }
-"""How each begins; `begin`, `stage` and `commit` are sent if a batch is several statements."""
+"""Beginning of each statement. A batch of several statements sends `begin`, `stage` and
+`commit`.
+"""
 IN_TRANSACTION = ("begin", "stage", "commit")
 MOMENTS = [*product(("before", "during"), STATEMENTS), ("after", "give_up")]
-"""Before a statement is sent, when it is sent and no answer is read, and after the last one."""
+"""Before a statement is sent, when it is sent but no answer is read, and after the last one."""
 STAGED_BYTES = 4 * 1024 * 1024
-"""More than a socket takes at once: during `stage` a part of the statement is still to be sent."""
+"""More than a socket takes at once: during `stage` a part of the statement is not sent yet."""
 FROZEN_MILLISECONDS_MAX = 500
 ARMED_AT = 10
-"""So many sessions are recorded before the process may be stopped: it knows what a holder knows."""
+"""Number of sessions that are recorded first, so that the process knows as much as a holder."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class StepOrder:
     signal: int
 
     def text(self) -> str:
-        """The argument of the command."""
+        """Return the argument of the command."""
         return json.dumps(asdict(self))
 
 
@@ -157,7 +159,7 @@ class SteppingProcess:
         await until(is_stopped, "the process has come to its step", seconds=20)
 
     async def go_on(self) -> None:
-        """Let one that is frozen go on, and record some more."""
+        """Let a frozen process continue and record some more."""
         self._process.send_signal(signal.SIGCONT)
         enough = len(self.confirmed) + ARMED_AT
 
@@ -167,7 +169,7 @@ class SteppingProcess:
         await until(has_more, "the process records again", seconds=20)
 
     async def end(self) -> None:
-        """Let it end; what it said is read to the end."""
+        """Let it end, and read its output to the end."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         await self._process.wait()

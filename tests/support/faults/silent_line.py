@@ -1,4 +1,4 @@
-"""A line to a database that goes dead: the peer acknowledges everything and answers nothing."""
+"""Connection to a database that goes dead: the peer acknowledges everything and answers nothing."""
 
 import asyncio
 import socket
@@ -26,8 +26,10 @@ class SilentLine:
         self.url = ""
 
     def fall_silent(self, *, takes_new: bool = True, loses_answers_only: bool = False) -> None:
-        """Pass nothing any more on the connections there are, and on new ones if not `takes_new`.
-        With `loses_answers_only` the database still hears what is sent."""
+        """Pass nothing more on the open connections, nor on new ones if not `takes_new`.
+
+        With `loses_answers_only`, requests still reach the database.
+        """
         self.takes_new = takes_new
         self.loses_answers_only = loses_answers_only
         self._dead |= self._tasks
@@ -40,7 +42,7 @@ class SilentLine:
             await asyncio.wait(self._serving)
 
     async def serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
-        """One connection."""
+        """Serve one connection."""
         task = asyncio.current_task()
         assert task is not None
         self._serving.add(task)
@@ -78,7 +80,7 @@ class SilentLine:
 
 @asynccontextmanager
 async def silent_line(url: str) -> AsyncIterator[SilentLine]:
-    """A line to the database of `url`, reached at its own `url`."""
+    """Yield a line to the database of `url`, which has its own `url`."""
     target = conninfo_to_dict(url)
     line = SilentLine(f"{target['host']}/.s.PGSQL.{target['port']}")
     with tempfile.TemporaryDirectory(prefix="spawnlog-line-") as folder:

@@ -1,4 +1,4 @@
-"""A way to hold a whole server at an exact place, as if it had been suspended there."""
+"""A way to hold a whole server at an exact place, as if it was suspended there."""
 
 import errno
 import os
@@ -10,9 +10,11 @@ from tests.support.waiting import wait_for
 
 
 class Turnstile:
-    """A pipe in the place of the file that orders a server to die: it waits for what the pipe
-    says wherever it would look into the file, its event loop included. It is told nothing that is
-    an order."""
+    """A pipe in place of the file that orders a server to die.
+
+    The server blocks, with its event loop, wherever it would read the file. It never reads an
+    order.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -20,7 +22,7 @@ class Turnstile:
         os.mkfifo(path)
 
     def hold(self, what: str, is_there: Callable[[], object]) -> None:
-        """Let the server go on from one place to the next until it is there."""
+        """Let the server continue from place to place until the condition holds."""
         wait_for(what, lambda: self._is_held(is_there))
 
     def _is_held(self, is_there: Callable[[], object]) -> bool:
@@ -38,7 +40,7 @@ class Turnstile:
         return False
 
     def let_go(self) -> None:
-        """Let it go on for good."""
+        """Let the server continue for good."""
         self._path.unlink(missing_ok=True)
         held, self._held = self._held, None
         if held is not None:

@@ -1,5 +1,7 @@
-"""Answers against the description of the API: every client of a test server checks what it gets.
-A member that is not described is an error here, though not for the callers of today."""
+"""Check of responses against the OpenAPI description, for every client of a test server.
+
+A member that is not described is an error here, though not for callers.
+"""
 
 import re
 import threading
@@ -18,8 +20,11 @@ _making = threading.Lock()
 
 
 def document() -> dict[str, Any]:
-    """The description, without a server. Threads of a test may ask for it at once, and it is made
-    by one of them: pydantic warns if others look at its models meanwhile."""
+    """Return the description, without a server.
+
+    Several threads may request it at once. One of them makes it, because pydantic warns if others
+    use its models meanwhile.
+    """
     with _making:
         return _document()
 
@@ -50,14 +55,14 @@ def check_answer(response: httpx2.Response) -> None:
 
 
 def require_fit(path: str, method: str, status: int, body: Any) -> None:
-    """Fail unless a body is what the operation says that it answers with this status."""
+    """Assert that a body is as the operation describes it for this status."""
     faults = _validator(path, method, status).iter_errors(body)
     wrong = [f"{'.'.join(map(str, one.instance_path))}: {one.message}" for one in faults]
     assert not wrong, f"{method} {path} {status} is not as described: {'; '.join(wrong[:5])}"
 
 
 def described_path(path: str) -> str | None:
-    """The path as the description has it; None when it does not have it."""
+    """Return the described path that matches, or None."""
     return next((one for one, pattern in _patterns() if pattern.fullmatch(path)), None)
 
 
@@ -78,7 +83,7 @@ def _validator(path: str, method: str, status: int) -> Draft202012Validator:
 
 @cache
 def _closed_schemas() -> dict[str, Any]:
-    """The schemas, of which none takes members that it does not name."""
+    """Return the schemas, closed to members that they do not name."""
     return {
         name: {"additionalProperties": False, **schema} if "properties" in schema else schema
         for name, schema in document()["components"]["schemas"].items()

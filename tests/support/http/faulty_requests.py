@@ -1,5 +1,6 @@
-"""Requests with one fault each, made from the rows of the operations and their models, and the
-answers that the fault leads to."""
+"""Requests with one fault each, made from the operations and their models, and the expected
+answers.
+"""
 
 import copy
 import json
@@ -29,29 +30,29 @@ OF_EACH_TYPE: Mapping[str, Any] = {
 }
 UNKNOWN = "noSuchName"
 NEEDED: Mapping[str, Mapping[str, Any]] = {"/task/0": {"parallel": True}}
-"""Members that a place in a body needs beside it."""
+"""Members that a place in a body requires beside it."""
 TOLD_WHOLE = ("/dependsOn/0", "/chainAfter")
-"""Objects that are refused whole if they lack a member or have an unknown one."""
+"""Objects that are reported as a whole if they lack a member or have an unknown one."""
 LISTS_IN_TEXT = ("types",)
-"""Repeatable parameters whose values are lists too, so that no value has a place of its own."""
+"""Repeatable parameters whose values are lists, too, so that a value has no place of its own."""
 ONE_OF: Mapping[str, tuple[str, str]] = {"findEvents": ("when", "running > 0")}
-"""Parameters of which a request needs one."""
+"""Parameters of which a request requires one."""
 MOMENTS = frozenset({"at", "from", "to", "since", "until"})
 EXCLUDING = {("types", "when")}
-"""Parameters of which a request may have one."""
+"""Parameters of which a request may have only one."""
 LIMITS = {
     "string": frozenset({"maxLength", "enum", "pattern", "format"}),
     "array": frozenset({"maxItems"}),
     "integer": frozenset({"maximum"}),
     "number": frozenset({"maximum"}),
 }
-"""Members of a schema of which a value needs one."""
+"""Members of a schema of which a value requires one."""
 JSON = {"Content-Type": "application/json"}
 
 
 @dataclass(frozen=True)
 class FaultyRequest:
-    """A request and the problem that answers it. `pointers` is None if the problem names none."""
+    """A request and the problem that answers it. `pointers` is None if the problem has none."""
 
     fault: str
     status: int
@@ -241,7 +242,7 @@ class _Place:
     whole: Callable[[Any], Any]
 
     def faults(self, shape: "_Shape") -> Iterator[tuple[str, str, Any]]:
-        """Yield faults, where they are told, and the body."""
+        """Yield each fault with its pointer and the body."""
         above = self.pointer.rpartition("/")[0]
         if self.is_required:
             told = above if above in TOLD_WHOLE else self.pointer
@@ -264,7 +265,7 @@ class _Shape:
 
     @classmethod
     def of(cls, model: Any) -> "_Shape":
-        """Return the shape of a model; of None, that of an object without members."""
+        """Return the shape of a model; for None, that of an object without members."""
         schema = {"properties": {}} if model is None else model.model_json_schema()
         return cls(schema, schema.get("$defs", {}))
 

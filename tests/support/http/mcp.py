@@ -1,5 +1,6 @@
-"""The Model Context Protocol as a client speaks it: the SDK's client by both transports, and single
-messages by hand."""
+"""Model Context Protocol from the client's side: the SDK's client over both transports, and single
+messages.
+"""
 
 import itertools
 import json
@@ -24,7 +25,7 @@ _IDS = itertools.count(1)
 
 
 def message_of(method: str, **params: Any) -> dict[str, Any]:
-    """Return a request as a message, of a caller without extensions unless `_meta` says more."""
+    """Return a request message, from a caller without extensions unless `_meta` adds some."""
     meta = {
         "io.modelcontextprotocol/protocolVersion": VERSION,
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -53,7 +54,7 @@ async def mcp_client(
     mode: Mode = "auto",
     session: str | None = None,
 ) -> "AsyncIterator[mcp.Client]":
-    """The SDK's client, connected. It is large to import."""
+    """Yield the connected client of the SDK, which is imported late because it is large."""
     import mcp
     from mcp.client.stdio import StdioServerParameters
     from mcp.client.streamable_http import streamable_http_client
@@ -79,7 +80,7 @@ async def mcp_client(
 
 
 async def values_of(client: "mcp.Client", tool: str, **arguments: Any) -> dict[str, Any]:
-    """What a tool answers, as values."""
+    """Return the structured result of a tool."""
     from mcp_types import CallToolResult
 
     result = await client.call_tool(tool, arguments)
@@ -89,7 +90,9 @@ async def values_of(client: "mcp.Client", tool: str, **arguments: Any) -> dict[s
 
 
 class McpCaller:
-    """Sends one message at a time, and reads its answer: what the SDK's client would not send."""
+    """Sends single messages, also those that the SDK's client would not send, and reads the
+    answers.
+    """
 
     def __init__(
         self, url: str, token: str, *, session: str | None = None, tasks: bool = False
@@ -106,7 +109,7 @@ class McpCaller:
         headers: Mapping[str, str | None] | None = None,
         **meta: Any,
     ) -> httpx2.Response:
-        """The answer to a request as it stands, sent with these headers; None leaves one out."""
+        """Return the answer to a raw request with these headers; None omits a header."""
         params = dict(params or {})
         name = next((params[one] for one in ("name", "uri", "taskId") if one in params), None)
         params["_meta"] = {
@@ -122,7 +125,7 @@ class McpCaller:
         return self.send(json.dumps(message).encode("ascii"), given)
 
     def send(self, content: bytes, headers: Mapping[str, str]) -> httpx2.Response:
-        """The answer to a body as it stands."""
+        """Return the answer to a raw body."""
         kind = {"Content-Type": "application/json"}
         with client_of(self._url, self._token) as http:
             whole = {**kind, **self._headers, **headers}
@@ -132,7 +135,7 @@ class McpCaller:
     def ask(
         self, method: str, params: Mapping[str, Any] | None = None, **meta: Any
     ) -> dict[str, Any]:
-        """The answer to a request: its `result` or its `error`."""
+        """Return the `result` or `error` of a request."""
         response = self.post(method, params, **meta)
         if response.headers["content-type"].startswith("text/event-stream"):
             events = [
@@ -144,11 +147,11 @@ class McpCaller:
         return dict(response.json())
 
     def call(self, tool: str, meta: Mapping[str, Any] | None = None, **arguments: Any) -> Any:
-        """What a tool answers: its result as it stands."""
+        """Return the raw result of a tool."""
         answer = self.ask("tools/call", {"name": tool, "arguments": arguments}, **(meta or {}))
         assert "result" in answer, answer
         return answer["result"]
 
     def values(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """What a tool answers, as values."""
+        """Return the structured result of a tool."""
         return dict(self.call(tool, **arguments)["structuredContent"])

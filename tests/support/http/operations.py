@@ -1,4 +1,4 @@
-"""Requests of operations: what each needs beside the names in its path."""
+"""Requests of operations: what each requires beside the names in its path."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ QUERIES: Mapping[str, Mapping[str, str]] = {
     "getDiff": {"from": "pos:0", "to": "pos:1"},
     "compareRuns": {"with": "{runId}"},
 }
-"""Parameters that a request needs."""
+"""Required query parameters."""
 BODIES: Mapping[str, Mapping[str, Any]] = {
     "spawn": {"requester": {"sessionKey": "{key}"}, "task": "another"},
     "respawn": {},
@@ -34,7 +34,7 @@ BODIES: Mapping[str, Mapping[str, Any]] = {
     "makePageCode": {},
     "tradePageCode": {"code": "none"},
 }
-"""Bodies that each operation takes, of those that have one."""
+"""A valid body for each operation that takes one."""
 
 
 def path_of(operation: Operation, names: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""What every problem answer has to look like."""
+"""Checks that every problem response must pass."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ OTHERS = {
 
 
 def problem_of(response: httpx2.Response, status: int, code: str) -> dict[str, Any]:
-    """The body of a problem answer, after everything that all problems share was checked."""
+    """Return the body of a problem response; assert everything that all problems share."""
     assert response.status_code == status, response.text[:2000]
     body = well_formed_problem(response)
     assert body["code"] == code, body
@@ -33,7 +33,7 @@ def problem_of(response: httpx2.Response, status: int, code: str) -> dict[str, A
 
 
 def well_formed_problem(response: httpx2.Response) -> dict[str, Any]:
-    """The body of an answer that must be a problem with all its members."""
+    """Return the body of a response; assert that it is a complete problem."""
     assert response.headers["content-type"] == "application/problem+json"
     assert response.headers["spawnlog-log"]
     assert response.headers["spawnlog-position"].isdigit()
@@ -54,5 +54,5 @@ def well_formed_problem(response: httpx2.Response) -> dict[str, Any]:
 
 
 def pointers_of(body: dict[str, Any]) -> list[str]:
-    """Where a problem says the faults are."""
+    """Return the pointers to the faults of a problem."""
     return [error["pointer"] for error in body.get("errors", ())]

@@ -1,4 +1,4 @@
-"""What the tests of the HTTP door ask for again and again."""
+"""Requests that tests of the HTTP interface share."""
 
 import uuid
 from collections.abc import Iterator
@@ -11,29 +11,29 @@ from tests.support.servers.server import Server
 
 
 def spawn_body(requester: str, **more: Any) -> dict[str, Any]:
-    """The body of a `POST /v1/spawns` for a requester."""
+    """Return the body of a `POST /v1/spawns` for a requester."""
     return {"requester": {"sessionKey": requester}, "task": "hello", **more}
 
 
 def a_key() -> str:
-    """An idempotency key that nobody else uses."""
+    """Return a unique idempotency key."""
     return f"key-{uuid.uuid4()}"
 
 
 def replayed(answer: httpx2.Response) -> bool:
-    """Whether an answer says that it was given before."""
+    """Return True if the response is a replay of an earlier one."""
     return answer.headers.get("idempotent-replayed") == "true"
 
 
 def request_head(
     server: Server, target: str, *headers: tuple[str, str], method: str = "GET"
 ) -> bytes:
-    """The head of a request with the administrator's token and these headers."""
+    """Return the head of a request with the administrator's token and these headers."""
     return head(method, target, [*headers, ("Authorization", f"Bearer {server.token}")])
 
 
 def spawn_head(server: Server, **headers: str) -> bytes:
-    """The head of a `POST /v1/spawns` with the administrator's token and a JSON body."""
+    """Return the head of a `POST /v1/spawns` with the administrator's token and a JSON body."""
     given = {name.replace("_", "-"): value for name, value in headers.items()}
     whole = {"Host": "127.0.0.1", "Content-Type": "application/json"} | given
     return request_head(server, "/v1/spawns", *whole.items(), method="POST")
@@ -50,7 +50,7 @@ def post_bytes(
 
 
 def pages_of_events(client: httpx2.Client, **query: Any) -> Iterator[httpx2.Response]:
-    """The pages of `GET /v1/events` up to the head."""
+    """Yield the pages of `GET /v1/events` up to the head."""
     after = int(query.pop("after", 0))
     while True:
         answer = client.get("/v1/events", params={"after": after, **query})

@@ -1,4 +1,4 @@
-"""Reading and writing shared contexts over HTTP."""
+"""Reads and patches of shared contexts over HTTP."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from tests.support.servers.server import Server
 
 
 def prompt(server: Server, run_id: str) -> str:
-    """The system prompt of a run."""
+    """Return the system prompt of a run."""
     return str(server.get(f"/v1/runs/{run_id}/prompt")["systemPrompt"])
 
 
 def shared(server: Server, session: str, **params: Any) -> dict[str, Any]:
-    """What a session shares."""
+    """Return the shared context of a session."""
     answer = server.http.get(f"/v1/sessions/{session}/shared-context", params=params)
     assert answer.status_code == 200, answer.text
     body = dict(answer.json())
@@ -22,7 +22,7 @@ def shared(server: Server, session: str, **params: Any) -> dict[str, Any]:
 
 
 def given(server: Server, run_id: str) -> dict[str, Any]:
-    """What a run was given."""
+    """Return the shared context that a run received."""
     return server.get(f"/v1/runs/{run_id}/shared-context")
 
 
@@ -33,12 +33,12 @@ def patched(
     client: httpx2.Client | None = None,
     **values: Any,
 ) -> httpx2.Response:
-    """A patch of what a session shares, for the version `match`."""
+    """Patch the shared context of a session at the version `match`."""
     return (client or server.http).patch(
         f"/v1/sessions/{session}/shared-context", json=values, headers={"If-Match": match}
     )
 
 
 def types(server: Server, run_id: str) -> list[str]:
-    """The types of the events of a run."""
+    """Return the types of the events of a run."""
     return [one["type"] for one in server.recorded(run_id)]

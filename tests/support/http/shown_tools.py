@@ -1,4 +1,4 @@
-"""The tools that models are offered, as a recorded file has them. `make docs` writes it."""
+"""Tools offered to models, as recorded in a file. `make docs` writes it."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A reader of server-sent events that can be asked, and left."""
+"""Reader of server-sent events that can be polled and closed."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ SECONDS_MAX = 20.0
 
 @dataclass(frozen=True)
 class Frame:
-    """One event as it came; a comment has only that."""
+    """One event as it came; a comment has only its text."""
 
     id: str | None = None
     event: str | None = None
@@ -95,14 +95,14 @@ class StreamReader:
         self._frames.put(Frame(fields.get("id"), fields.get("event"), data, fields.get("")))
 
     def frame(self, seconds: float = SECONDS_MAX) -> Frame | None:
-        """The next frame of any kind; None when the stream has ended."""
+        """Return the next frame of any kind, or None if the stream has ended."""
         try:
             return self._frames.get(timeout=seconds)
         except queue.Empty:
             raise AssertionError(f"nothing came for {seconds} s") from None
 
     def event(self) -> Frame:
-        """The next frame that is no comment."""
+        """Return the next frame that is not a comment."""
         while True:
             frame = self.frame()
             assert frame is not None, "the stream has ended"
@@ -110,7 +110,7 @@ class StreamReader:
                 return frame
 
     def until(self, wanted: Callable[[Frame], bool]) -> list[Frame]:
-        """Every frame up to and with the first that is wanted, comments left out."""
+        """Return every event up to and including the first that is wanted."""
         frames = [self.event()]
         while not wanted(frames[-1]):
             frames.append(self.event())

@@ -1,4 +1,4 @@
-"""A log that grows when a test says so, for streams that are tried without a server."""
+"""Log that grows when a test says so, for streams without a server."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
@@ -10,7 +10,7 @@ from domain.run.events import RunQueued
 
 
 def event_at(position: int, *, run_id: UUID | None = None) -> RecordedEvent:
-    """An event with nothing special about it."""
+    """Return an ordinary event."""
     now = datetime.now(UTC)
     envelope = Envelope(
         position=position,
@@ -41,24 +41,24 @@ class GrowingLog:
 
     @property
     def position(self) -> int:
-        """The last position."""
+        """Return the last position."""
         return len(self._events)
 
     def end_since(self, moment: float) -> int | None:
         return None
 
     def newest(self, _: UUID) -> None:
-        """No run is known."""
+        """Return None: no run is known."""
 
     async def grow(self, count: int = 1, *, run_id: UUID | None = None) -> None:
-        """Add events."""
+        """Append events."""
         async with self._news:
             for _ in range(count):
                 self._events.append(event_at(len(self._events) + 1, run_id=run_id))
             self._news.notify_all()
 
     async def break_off(self, error: Exception) -> None:
-        """Nobody can read on."""
+        """Let every reader fail with this error."""
         async with self._news:
             self._broken = error
             self._news.notify_all()
@@ -81,7 +81,7 @@ class GrowingLog:
         return True
 
     async def follow(self, *, after: int) -> AsyncIterator[Sequence[RecordedEvent]]:
-        """Every event behind `after`, one by one."""
+        """Yield every event after `after`, one by one."""
         position = after
         while True:
             async with self._news:

@@ -1,4 +1,4 @@
-"""HTTP by hand, for what no client library would send, and for callers that go away."""
+"""HTTP by hand: requests that no client library would send, and callers that disconnect."""
 
 import socket
 from collections.abc import Iterable, Mapping
@@ -25,14 +25,14 @@ class Authority:
 
     @classmethod
     def of(cls, url: str) -> "Authority":
-        """The authority of a server's URL."""
+        """Return the authority of a server's URL."""
         parts = urlsplit(url)
         assert parts.hostname is not None
         assert parts.port is not None
         return cls(parts.hostname, parts.port)
 
     def connect(self) -> socket.socket:
-        """A connection."""
+        """Return a new connection."""
         return socket.create_connection((self.host, self.port), timeout=SECONDS_MAX)
 
 
@@ -54,7 +54,7 @@ def client_of(url: str, token: str | None = None, **headers: str) -> httpx2.Clie
 def head(
     method: str, target: str, headers: Mapping[str, str] | Iterable[tuple[str, str]] = ()
 ) -> bytes:
-    """The head of a request exactly as given: nothing is added."""
+    """Return the head of a request exactly as given; nothing is added."""
     pairs = headers.items() if isinstance(headers, Mapping) else headers
     lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in pairs)]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
@@ -72,7 +72,7 @@ def exchange(url: str, *sent: bytes) -> httpx2.Response:
 
 
 def answer_on(connection: socket.socket) -> httpx2.Response:
-    """The next answer on a connection."""
+    """Return the next response on a connection."""
     response = HTTPResponse(connection)
     try:
         response.begin()

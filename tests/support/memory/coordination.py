@@ -52,7 +52,7 @@ class MemoryCoordination:
         return await self._line.ask(closed)
 
     async def leave(self, holder: str) -> None:
-        """Let the lease expire now for good, and forget those that did a day ago."""
+        """Let the lease expire for good, and forget those that expired a day ago."""
 
         def left() -> None:
             now, leases = self._store.now(), self._store.leases
@@ -68,7 +68,7 @@ class MemoryCoordination:
         await self._line.ask(lambda: self._store.leases.pop(holder, None))
 
     async def lost_runs(self, *, limit: int) -> LostRuns:
-        """Runs held by somebody without a valid lease."""
+        """Return runs whose holder has no valid lease."""
 
         def found() -> LostRuns:
             now = self._store.now()
@@ -135,7 +135,7 @@ class MemoryCoordination:
         return row.due_at
 
     def _may_go_on(self, row: RunRow) -> bool:
-        """Whether one of those that a run waits for is done, or has failed it."""
+        """Return True if a dependency of the run is met or has failed."""
         return any(self._is_decided(row, target) for target in row.state.waits_for or ())
 
     def _is_decided(self, row: RunRow, run_id: UUID) -> bool:
@@ -155,7 +155,7 @@ class MemoryCoordination:
     async def prolong(
         self, claims: Sequence[ClaimKey], *, lease_seconds: float
     ) -> frozenset[ClaimKey]:
-        """Prolong the claims that nobody else has taken."""
+        """Extend the claims that no other holder has taken."""
 
         def prolonged() -> frozenset[ClaimKey]:
             kept = frozenset(self._mine(claims))
@@ -176,7 +176,7 @@ class MemoryCoordination:
         return await self._line.ask(taken)
 
     async def files_written(self, files: Sequence[DueFile]) -> Sequence[DueFile]:
-        """They are written; gives those whose run was archived since."""
+        """Record that the files are written. Return those whose run was archived since."""
 
         def changed() -> list[DueFile]:
             left: list[DueFile] = []
@@ -198,7 +198,7 @@ class MemoryCoordination:
         await self._line.ask(released)
 
     def _mine(self, claims: Sequence[ClaimKey]) -> Iterator[ClaimKey]:
-        """Those that are not somebody else's by now."""
+        """Yield the claims that no other holder has taken by now."""
         for one in claims:
             lease = self._store.claims.get((one.kind, one.run_id))
             if lease is not None and lease.holder == one.holder:

@@ -1,4 +1,4 @@
-"""The log in memory: the product's queue, batches and tail over a `Store`."""
+"""Log in memory: the product's queue, batches and tail over a `Store`."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -35,8 +35,9 @@ async def _no_connection() -> LogConnection:
 
 
 class CheckedLedger(Ledger):
-    """The product's ledger: what it need not ask for is compared with what is on record. It always
-    guesses."""
+    """The product's ledger, with a check: what it need not read is compared with the record. It
+    always guesses.
+    """
 
     unseen_min = 0
 
@@ -233,7 +234,7 @@ class MemoryLog:
         return self._store.log_id
 
     def end_with(self, end: Callable[[str], None]) -> None:
-        """What to do, with the reason, when this log can no longer be followed."""
+        """Set the callback for the reason when this log can no longer be followed."""
         self.tail.on_failure = end
 
     async def start(self) -> None:
@@ -292,7 +293,7 @@ class MemoryLog:
         return found[0] if found else None
 
     async def queued_message(self, run_id: UUID) -> RecordedEvent | None:
-        """The event by which the message that is to become this run began to wait."""
+        """Return the event that queued the message which is to become this run, or None."""
         queued = await self.read(limit=self._store.position, types=("MessageQueued",))
         return next((one for one in queued if getattr(one.event, "run_id", None) == run_id), None)
 

@@ -1,4 +1,4 @@
-"""What is read beside the log, in memory: registry, contents, staged files."""
+"""Reads beside the log, in memory: registry, contents, staged files."""
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -53,7 +53,7 @@ class MemoryRegistry:
         return await self._line.ask(lambda: self._store.run_at_version(run_id, version))
 
     async def runs_of_session(self, child_session_key: str, *, limit: int) -> Sequence[Run]:
-        """The runs of a child session but those that were refused, the newest first."""
+        """Return the runs of a child session, newest first, without refused ones."""
 
         def found() -> list[Run]:
             rows = [one for one in self._accepted() if one.child_session_key == child_session_key]
@@ -62,7 +62,7 @@ class MemoryRegistry:
         return await self._line.ask(found)
 
     async def runs_by_label(self, tree: str, labels: Sequence[str], *, limit: int) -> Sequence[Run]:
-        """The newest run of each session of a tree with one of these labels."""
+        """Return the newest run of each session of a tree with one of these labels."""
 
         def found() -> list[Run]:
             rows = [one for one in self._accepted() if one.root == tree and one.label in labels]
@@ -73,7 +73,7 @@ class MemoryRegistry:
     async def runs_by_label_prefix(
         self, requester: str, prefix: str, *, limit: int
     ) -> Sequence[Run]:
-        """The newest run of each session of a requester with a label that begins like this."""
+        """Return the newest run of each session of a requester whose label has this prefix."""
 
         def found() -> list[Run]:
             rows = [
@@ -149,12 +149,14 @@ class MemoryRegistry:
         return remembered[1] if remembered is not None else None
 
     async def runs_below(self, session_key: str) -> Sequence[Run]:
-        """The runs of every descendant but those that were refused, parents before children."""
+        """Return the runs of every descendant, parents before children, without refused ones."""
         rows = await self._line.ask(lambda: self._below(session_key, None))
         return [one.state for one in rows]
 
     async def descendants(self, session_key: str, *, at: int | None = None) -> tuple[int, int]:
-        """How many runs below a session are not settled, and how many are not over."""
+        """Return the number of runs below a session that are not settled, and of those that are not
+        over.
+        """
         rows = await self._line.ask(lambda: self._below(session_key, at))
         return (
             sum(one.stage not in SETTLED for one in rows),
@@ -213,7 +215,7 @@ class MemoryRegistry:
         events_max: int,
         tree: str | None = None,
     ) -> ChangedStreams:
-        """Streams that have their first event behind `after` between two positions."""
+        """Return the streams whose first event after `after` is between two positions."""
 
         def found() -> ChangedStreams:
             page = [
@@ -336,11 +338,11 @@ class MemoryContents:
         self._line = line
 
     async def key(self, session_id: UUID) -> bytes | None:
-        """The session's key; None when it was destroyed."""
+        """Return the session's key, or None if it was destroyed."""
         return await self._line.ask(lambda: self._store.content_keys.get(session_id))
 
     async def text(self, ref: ContentRef) -> str | None:
-        """The text of a reference; None when it was erased."""
+        """Return the text of a reference, or None if it was erased."""
         return (await self.texts([ref])).get(ref.id)
 
     async def texts(
@@ -351,7 +353,7 @@ class MemoryContents:
         return await self._line.ask(lambda: {one: kept[one].text for one in ids if one in kept})
 
     async def stored_bytes(self, session_id: UUID, kind: str) -> int:
-        """How many bytes the texts of this kind have that are kept of a session."""
+        """Return the bytes of a session's stored texts of this kind."""
         return await self._line.ask(
             lambda: sum(
                 one.ref.bytes
@@ -361,7 +363,7 @@ class MemoryContents:
         )
 
     async def previews(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
-        """The first 200 characters of several texts."""
+        """Return the first 200 characters of several texts."""
         texts = await self.texts(refs)
         return {content_id: text[:PREVIEW_CHARS] for content_id, text in texts.items()}
 
@@ -381,7 +383,7 @@ class MemoryStagedFiles:
         return await self._line.ask(found)
 
     async def drop(self, run_id: UUID) -> None:
-        """They are written, or will never be."""
+        """Drop files that are written, or never will be."""
         await self._line.ask(lambda: self._store.staged.pop(run_id, None))
 
     async def sweep(self, limit: int) -> int:

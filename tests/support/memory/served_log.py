@@ -1,4 +1,4 @@
-"""A log at work with all that is read beside it, whatever keeps it."""
+"""Running log with everything that is read beside it, in memory or in a database."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -27,7 +27,7 @@ from tests.support.servers.running_log import RunningLog
 
 @dataclass(frozen=True)
 class MemoryServedLog:
-    """One in memory."""
+    """Running log in memory."""
 
     store: Store
     log: MemoryLog
@@ -38,7 +38,7 @@ class MemoryServedLog:
         return self.log.tail
 
     async def events(self) -> Sequence[RecordedEvent]:
-        """Everything that is recorded, without gaps in the positions."""
+        """Return all recorded events; assert that positions have no gaps."""
         positions = [one.envelope.position for one in self.store.events]
         assert positions == list(range(1, len(positions) + 1))
         return list(self.store.events)
@@ -65,12 +65,12 @@ class MemoryServedLog:
         return MemoryStagedFiles(self.store, self.line)
 
     def transcripts(self, folder: Path) -> Transcripts:
-        """What children say; the folder stays empty."""
+        """Return the transcripts; the folder stays empty."""
         return MemoryTranscripts(self.store, self.line)
 
 
 ServedLog = RunningLog | MemoryServedLog
-"""A log as one process has it, and the ports that go with it."""
+"""Log as one process has it, with its ports."""
 
 
 def work_on(
@@ -78,7 +78,7 @@ def work_on(
     configurations: Configurations | None = None,
     registry: Registry | None = None,
 ) -> UnitOfWork:
-    """Return what commands work with on a log, by default under the built-in configuration."""
+    """Return the unit of work of a log, by default under the built-in configuration."""
     if configurations is None:
         placed = configurations = PlacedConfigurations(Path("/nowhere"))
         placed.read({})
@@ -93,7 +93,7 @@ def work_on(
 
 @asynccontextmanager
 async def serving_in_memory(store: Store) -> AsyncIterator[MemoryServedLog]:
-    """A log that writes and follows until the end of the block."""
+    """Yield a log that writes and follows until the end of the block."""
     line = Line()
     log = MemoryLog(store, line, new_id=uuid7)
     await log.start()

@@ -1,7 +1,7 @@
-"""The database in memory: what is recorded, the append lock, and the lines by which it is reached.
+"""Database in memory: the record, the append lock, and the lines to it.
 
-Several servers share one `Store`, each by a `Line` of its own. It folds events into rows with the
-product's own code. A `Fault` takes one of the guarantees away, to show that somebody notices.
+Several servers share one `Store`, each by its own `Line`. It folds events into rows with the
+product's code. A `Fault` removes one guarantee, to show that tests detect it.
 """
 
 import asyncio
@@ -72,26 +72,38 @@ class Fault(Enum):
 
 
 class LineLost(psycopg.OperationalError):
-    """The connection broke: nobody here knows whether what was sent arrived."""
+    """The connection broke, and it is unknown whether the request arrived."""
 
 
 class Line:
     """A server's way to the store. This one is quick, and never breaks."""
 
     async def send(self) -> None:
-        """What is asked is on its way. Raises `LineLost`."""
+        """Delay a request.
+
+        Raises:
+            LineLost: The connection broke.
+        """
         await asyncio.sleep(0)
 
     async def receive(self) -> None:
-        """The answer is on its way. Raises `LineLost`."""
+        """Delay an answer.
+
+        Raises:
+            LineLost: The connection broke.
+        """
         await asyncio.sleep(0)
 
     async def confirm(self) -> None:
-        """A commit is done, and this says so. Raises `LineLost`."""
+        """Delay the confirmation of a commit.
+
+        Raises:
+            LineLost: The connection broke.
+        """
         await self.receive()
 
     def late_seconds(self) -> float | None:
-        """Return after how long a notification is heard; None if it never is."""
+        """Return the delay of a notification in seconds, or None if it is lost."""
         return 0.0
 
     async def ask(
@@ -111,7 +123,7 @@ class Line:
 
 
 class Answer:
-    """What a session is told: the rows of each statement of a message."""
+    """Rows of each statement of a message."""
 
     description = ()
 
@@ -123,13 +135,13 @@ class Answer:
         return self._results[self._at]
 
     def nextset(self) -> bool:
-        """Go on to the next statement; False when there is none."""
+        """Move to the next statement. Return False if there is none."""
         self._at += 1
         return self._at < len(self._results)
 
 
 LOCK_STEPS = ("try", "wait", "waited", "store", "tell", "give_up")
-"""What a writer does with the append lock. One that waits has got it by its next step."""
+"""Steps of a writer with the append lock. A waiting one has it at its next step."""
 
 
 class StoreSession:
@@ -151,7 +163,7 @@ class StoreSession:
 
     @property
     def info(self) -> SimpleNamespace:
-        """By what others know it, and whether it has begun a transaction."""
+        """Return the identity of the session, and whether it has begun a transaction."""
         status = TransactionStatus.INTRANS if self._store.finishes(self) else TransactionStatus.IDLE
         return SimpleNamespace(backend_pid=self.number, transaction_status=status)
 
@@ -163,7 +175,7 @@ class StoreSession:
         return Answer(results)
 
     async def close(self) -> None:
-        """End it; what it has begun is undone."""
+        """End the session and roll back its transaction."""
         self._store.end(self)
 
 
@@ -217,15 +229,18 @@ def utc_now() -> datetime:
 
 
 class Rows(Generic[K, Row]):
-    """Every row of a projection; `current` are those that are true now, in order of creation."""
+    """All rows of a projection. `current` are those that are true now, in order of creation."""
 
     def __init__(self) -> None:
         self.spans: dict[K, list[RowSpan[Row]]] = {}
         self.current: dict[K, RowSpan[Row]] = {}
 
     def take(self, changes: RowChanges[K, Row], *, is_opened_first: bool) -> None:
-        """The rows of an append. With `is_opened_first` the row that ends is looked for when the
-        new one is there already, and that one is found."""
+        """Apply the rows of an append.
+
+        With `is_opened_first`, the row to end is looked up after the new one was added, so that the
+        new one is found.
+        """
         for key, ended in changes.closed.items():
             if not is_opened_first:
                 before = self.current[key]
@@ -247,7 +262,7 @@ class Rows(Generic[K, Row]):
         return span.row if span is not None else None
 
     def at(self, key: K, position: int) -> Row | None:
-        """The row of a key that is true at a position, the last one of an append."""
+        """Return the row of a key at a position, which is the last one of an append."""
         for span in self.spans.get(key, ()):
             if span.from_position <= position < span.to_position:
                 return span.row
@@ -255,8 +270,9 @@ class Rows(Generic[K, Row]):
 
 
 class RowsAt(Generic[K, Row]):
-    """The rows of a projection as they were: as of position `end`, but for those that the append
-    behind it had `changed` by then."""
+    """Rows of a projection as of position `end`, except for those that the next append had
+    `changed` by then.
+    """
 
     def __init__(self, rows: Rows[K, Row], end: int, changed: RowChanges[K, Row]) -> None:
         self._rows: Rows[K, Row] = rows
@@ -276,7 +292,7 @@ def _key_of(row: Any) -> Any:
 
 
 class Store:
-    """One log with all that stands beside it. `now` is the database's clock."""
+    """One log with everything beside it. `now` is the database's clock."""
 
     def __init__(
         self, *, now: Callable[[], datetime] = utc_now, faults: frozenset[Fault] = frozenset()
@@ -309,11 +325,11 @@ class Store:
 
     @property
     def position(self) -> int:
-        """The last position; 0 for an empty log."""
+        """Return the last position; 0 for an empty log."""
         return self.events[-1].envelope.position if self.events else 0
 
     def end_before(self, position: int) -> int:
-        """The last position of the last append that ended there or before."""
+        """Return the last position of the last append that ended at or before a position."""
         ended = bisect_right(self.commits, position, key=lambda one: one.last_position)
         return self.commits[ended - 1].last_position if ended else 0
 
@@ -326,7 +342,9 @@ class Store:
         return RowsAt(self.sessions, end, self._changes(end, position)["sessions"])
 
     def _changes(self, end: int, position: int) -> dict[str, RowChanges[Any, Any]]:
-        """What the events behind the end of an append change, up to a position inside the next."""
+        """Return the changes by the events after the end of an append, up to a position inside the
+        next.
+        """
         events = self.events[end:position]
         streams = {one.envelope.stream for one in events}
         run_ids = [run_id for one in streams if (run_id := run_id_of(one)) is not None]
@@ -409,7 +427,7 @@ class Store:
                 return
 
     def end(self, session: StoreSession) -> None:
-        """A session is over: the lock goes to who waits, and what was begun is undone."""
+        """End a session: pass the lock to a waiter, and roll back."""
         session.closed = True
         if session in self.writers:
             self.writers.remove(session)
@@ -421,12 +439,12 @@ class Store:
         self._unlock(session)
 
     def break_off(self, line: Line) -> None:
-        """The line is lost, or silent for too long: its session is ended."""
+        """End the session of a line that is lost or has been silent too long."""
         for session in [one for one in self.writers if one.line is line]:
             self.end(session)
 
     def is_owner(self, line: Line) -> bool:
-        """Whether the session of a line has the append lock."""
+        """Return True if the session of a line has the append lock."""
         return self._owner is not None and self._owner.line is line
 
     async def transcript_lock(self, run_id: UUID) -> None:
@@ -436,7 +454,7 @@ class Store:
             await released
 
     def finishes(self, session: StoreSession) -> bool:
-        """Whether a session keeps a transcript from growing."""
+        """Return True if a session keeps a transcript from growing."""
         return session in self._finishing.values()
 
     def _release_transcripts(self, session: StoreSession) -> None:
@@ -457,7 +475,7 @@ class Store:
         )
 
     def require_true(self, question: ReadPlan) -> None:
-        """Require that what a holder of the lock need not ask for is what is on record."""
+        """Assert that the facts that a lock holder need not read are those on record."""
         for run_id, run in question.runs.items():
             assert run == self.runs.current[run_id].row.state, run_id
         for key, session in question.sessions.items():
@@ -471,8 +489,10 @@ class Store:
     def answer(
         self, wanted: ReadRequest, remembered: StateCaches, session: StoreSession
     ) -> ReadResult:
-        """What the ledger does not know. To a transcript that is wanted nothing is added before the
-        end of the transaction."""
+        """Return the facts that the ledger does not know.
+
+        A requested transcript gets no entries before the end of the transaction.
+        """
         if session.closed:
             raise LineLost
         self._finishing.update(dict.fromkeys(wanted.transcripts, session))
@@ -503,7 +523,7 @@ class Store:
     def _states(
         self, rows: "Rows[Any, Any]", keys: Sequence[Any], memory: "StateCache[Any, Any]"
     ) -> dict[Any, Any]:
-        """The states on record; one that is remembered at the version on record is that one."""
+        """Return the recorded states; a cached state of the recorded version is reused."""
         known = memory.known(keys)
         found: dict[Any, Any] = {}
         for key in keys:
@@ -532,7 +552,11 @@ class Store:
         return first_in_line(LaneFacts(running, states), load.LANE_RUNS_MAX)
 
     def commit(self, session: StoreSession, batch: Batch) -> None:
-        """All of a batch, or nothing. Raises `LineLost` when the session was ended."""
+        """Commit a whole batch, or nothing.
+
+        Raises:
+            LineLost: The session was ended.
+        """
         if session.closed and Fault.ENDED_SESSION_STORES not in self.faults:
             raise LineLost
         assert self.faults or self._owner is session, "a batch is stored without the lock"
@@ -581,7 +605,7 @@ class Store:
             self.due_files[run_id] = StoredDueFile(run_id, is_archived, due_at)
 
     def forget_last_commits(self, count: int) -> None:
-        """What a database does that loses power and had not waited for its disk."""
+        """Lose the last commits, as a database without durable commits does when it loses power."""
         self.commits = self.commits[: max(len(self.commits) - count, 0)]
         last = self.commits[-1].last_position if self.commits else 0
         self.events = self.events[:last]
@@ -596,7 +620,7 @@ class Store:
         self.sessions.take(fold.rows["sessions"], is_opened_first=False)
 
     def has_recorded(self, batch: Batch) -> bool:
-        """Whether this very batch is in the log, by what no other can have written."""
+        """Return True if exactly this batch is in the log, by an id that only it has."""
         if Fault.COMMIT_FATE_UNKNOWN in self.faults:
             return False
         if batch.events:
@@ -635,7 +659,7 @@ class Store:
         until: int | None = None,
         newest_first: bool = False,
     ) -> list[RecordedEvent]:
-        """Events behind `after` and not behind `until`, at most `limit`."""
+        """Return up to `limit` events after `after`, up to `until`."""
         found: list[RecordedEvent] = []
         events = self.events[after:until]
         for recorded in reversed(events) if newest_first else events:

@@ -1,4 +1,4 @@
-"""Transcripts in memory: entries fenced by the holder's claim, and files by their paths."""
+"""Transcripts in memory: entries fenced by the holder's claim, and files by path."""
 
 import asyncio
 import hashlib
@@ -65,7 +65,7 @@ class MemoryTranscripts:
     async def read(
         self, run_id: UUID, *, after: int, limit: int, kinds: Sequence[str] | None = None
     ) -> Sequence[RecordedEntry]:
-        """Entries behind number `after`."""
+        """Return the entries after number `after`."""
         await self.flushes.flush(run_id)
 
         def found() -> list[RecordedEntry]:
@@ -108,7 +108,7 @@ class MemoryTranscripts:
         return await self._line.ask(found)
 
     async def grown(self, run_id: UUID, *, after: int, timeout_seconds: float) -> bool:
-        """Wait for an entry behind number `after`."""
+        """Wait for an entry after number `after`."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_seconds
         while (await self._current(run_id)) <= after:
@@ -122,7 +122,7 @@ class MemoryTranscripts:
         return (await self.last_entries((run_id,))).get(run_id, 0)
 
     async def count_until(self, run_id: UUID, instant: datetime) -> int:
-        """How many of the first entries were written down by an instant."""
+        """Return the number of first entries that were stored by an instant."""
         await self.flushes.flush(run_id)
 
         def found() -> int:
@@ -169,20 +169,20 @@ class MemoryTranscripts:
         return tuple(transcript_line(one) for one in self._entries(run_id))
 
     async def last_recorded_at(self, run_id: UUID) -> datetime | None:
-        """When the last entry of a run was written down; None when it has none."""
+        """Return the time of the last entry of a run, or None without one."""
         entries = await self._line.ask(lambda: self._entries(run_id))
         return max((one.recorded_at for one in entries), default=None)
 
     async def extent(self, run_id: UUID, *, until: datetime) -> Extent:
-        """What was written down of a run by `until`."""
+        """Return the extent of the entries stored by `until`."""
         return await self._extent(run_id, lambda one: one.recorded_at <= until)
 
     async def extent_to(self, run_id: UUID, *, last: int) -> Extent:
-        """What was written down of a run up to entry number `last`."""
+        """Return the extent of the entries up to number `last`."""
         return await self._extent(run_id, lambda one: one.sequence <= last)
 
     async def written_after(self, run_id: UUID, *, after: int) -> Written:
-        """The last entry, and the bytes of those behind number `after`."""
+        """Return the last entry, and the bytes of those after number `after`."""
         entries = await self._line.ask(lambda: self._entries(run_id))
         behind = [one for one in entries if one.sequence > after]
         last = behind[-1].sequence if behind else after
@@ -202,7 +202,7 @@ class MemoryTranscripts:
         return Extent(count, size, tokens)
 
     async def fork(self, run_id: UUID, epoch: int, entries: Sequence[TranscriptEntry]) -> bool:
-        """Write what a child begins with, in place of what was written of it before."""
+        """Write the entries that a child begins with, replacing earlier ones."""
 
         def written() -> bool:
             run = self._store.run(run_id)

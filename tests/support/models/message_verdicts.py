@@ -1,4 +1,4 @@
-"""Messages to the sessions of a log in memory, judged by what is on record in a few streams."""
+"""Messages to the sessions of a log in memory, decided from few streams."""
 
 from uuid import UUID
 
@@ -21,8 +21,11 @@ def judged_message(
     planned: ContinuationPlanned | RefusedChild | None = None,
     has_waited: bool = False,
 ) -> ContinuationDecision:
-    """A message made from `last`. It is judged from the streams that are asked for with it alone:
-    that run, its session, the session that spawned it, and that session's own run."""
+    """Return the decision about a message that was made from `last`.
+
+    It uses only the streams that are read with it: that run, its session, the session that spawned
+    it, and that session's own run.
+    """
     assert last.child_session_key is not None
     keys = {last.child_session_key, last.requester.session_key}
     sessions = {key: one for key, one in fold.sessions.items() if key in keys}

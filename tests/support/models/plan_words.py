@@ -1,6 +1,6 @@
-"""The words of plans, written out once more: what may be given, what is made of it, what is said.
+"""Texts and values of plans, written a second time: inputs, results and messages.
 
-Nothing of `domain` is asked: who changes a word there has to change it here as well.
+Nothing of `domain` is used: if a text changes there, it must be changed here as well.
 """
 
 from typing import Any, NamedTuple
@@ -23,11 +23,11 @@ RUNTIMES: dict[str, dict[str, Any]] = {
 }
 
 
-"""Runtimes as they may be configured."""
+"""Possible runtimes."""
 
 
 ODD = {"odd\x07name": "odd name", "y" * 300: "y" * 99 + "…"}
-"""What may be configured and is no model's name, and how it is shown."""
+"""Configurable texts that are not names of models, and how they are shown."""
 MODELS = (
     "p/big",
     "p/small",
@@ -41,7 +41,7 @@ MODELS = (
     "p/" + "z" * 150,
 )
 FREE_TEXT = ("a model, please", "größer", "...", "fast ONE")
-"""What may be asked for and has not the form of a model's name; `fast ONE` may be an alias."""
+"""Requested texts that have not the form of a model's name; `fast ONE` may be an alias."""
 ALIASES = (
     (),
     (("Quick", "p/small"), ("Fast One", "q/fast")),
@@ -62,7 +62,7 @@ PLACES = {
 }
 
 
-"""Where a model may be named, in the order in which they count, and how the place is called."""
+"""Places that may name a model, in order of precedence, and their names in messages."""
 
 
 SESSION_TOOLS = ("sessions_list", "sessions_history", "sessions_send", "sessions_spawn")
@@ -70,7 +70,7 @@ OTHER_TOOLS = ("gateway", "agents_list", "session_status", "cron")
 
 
 class Tools(NamedTuple):
-    """A list of tools as a file has it, and what is denied to leaves and to orchestrators."""
+    """A tool list as in a file, and the tools denied to leaves and to orchestrators."""
 
     section: dict[str, Any]
     leaf: tuple[str, ...]
@@ -100,7 +100,7 @@ TOO_LONG = "runTimeoutSeconds was reduced to 2147000, the maximum; 0 means no li
 
 
 def no_limit(given: float) -> str:
-    """Said of a number of seconds that was made none."""
+    """Return the warning about a timeout that was rounded down to none."""
     return (
         f"runTimeoutSeconds {given:g} was rounded down to 0, which means no limit. Request 1 or"
         " more for a limit."
@@ -130,7 +130,7 @@ BELOW_NO_ROOT = (
 
 
 def no_sandbox(agent: str, mode: str) -> str:
-    """Said of an agent whose runtime isolates nothing and should."""
+    """Return the refusal of an agent whose runtime does not provide the required sandbox."""
     return (
         f'Agent "{agent}" must run in a sandbox (sandbox.mode "{mode}"), but its runtime does'
         " not provide one. Set providesSandbox on a runtime that isolates itself, or"
@@ -139,7 +139,7 @@ def no_sandbox(agent: str, mode: str) -> str:
 
 
 def not_served(agent: str, kind: str | None) -> str:
-    """Said of an agent whose runtime is of a kind that is not served, or that has none."""
+    """Return the refusal of an agent without a runtime, or with one that is not served."""
     has = f'a "{kind}" runtime, which is not supported yet' if kind else "no runtime"
     return (
         f'Agent "{agent}" has {has}. Give it a runtime of type command or scripted or model or'
@@ -148,7 +148,7 @@ def not_served(agent: str, kind: str | None) -> str:
 
 
 def skipped(name: str, place: str, running: str | None) -> str:
-    """Said of a model that is not taken although it stands before the one that is."""
+    """Return the warning about a skipped model that precedes the used one."""
     shown = ODD.get(name, name if len(name) <= 100 else name[:99] + "…")
     taken = running or "the runtime's own default"
     return (
@@ -158,7 +158,7 @@ def skipped(name: str, place: str, running: str | None) -> str:
 
 
 def cannot_be_named(reason: str) -> str:
-    """Said of a folder in a request."""
+    """Return the refusal of a requested folder."""
     return (
         f"The requested workspace cannot be used: {reason}. Give an existing folder, or omit"
         " workspaceDir."
@@ -166,7 +166,7 @@ def cannot_be_named(reason: str) -> str:
 
 
 def cannot_be_inherited(reason: str) -> str:
-    """Said of a folder on record."""
+    """Return the refusal of a recorded folder."""
     return (
         f"The recorded workspace of the requester cannot be used: {reason}. Restore the folder,"
         " or spawn from another session."
@@ -174,7 +174,7 @@ def cannot_be_inherited(reason: str) -> str:
 
 
 def cannot_be_made(agent: str, reason: str) -> str:
-    """Said of an agent's own folder."""
+    """Return the refusal of an agent's own folder."""
     return (
         f'The workspace of agent "{agent}" cannot be created: {reason}. Give the agent another'
         " workspace, or fix this one."
@@ -182,7 +182,7 @@ def cannot_be_made(agent: str, reason: str) -> str:
 
 
 def not_used(agent: str) -> str:
-    """Said when a request names a folder for a child of another agent."""
+    """Return the warning about a requested folder for a child of another agent."""
     return (
         f'The workspaceDir of the request was not used: the child is of agent "{agent}" and'
         " works in that agent's own folder. Only a child with the requester's agent works in"

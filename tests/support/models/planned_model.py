@@ -1,7 +1,7 @@
-"""What should become of a spawn that was permitted, in the plainest form: the plan of its child, or
-the rule that refuses it, and what was looked at on the way.
+"""Model of the plan of an admitted spawn: the plan or the refusing rule, and the facts read on the
+way.
 
-Nothing of `domain` is asked: who changes a rule there has to change it here as well.
+Nothing of `domain` is used: if a rule changes there, it must be changed here as well.
 """
 
 import math
@@ -32,7 +32,7 @@ LOOKED_AT = (
 
 @dataclass(frozen=True)
 class Will:
-    """How a child will run, value by value as it is recorded, and what its caller is warned of."""
+    """Plan of a child, value by value as recorded, and the warnings for its caller."""
 
     plan: Mapping[str, Any]
     warnings: tuple[str, ...]
@@ -47,12 +47,13 @@ class PlannedModel(SpawnModel):
     wills: dict[str, Will] = field(default_factory=dict)
 
     def judged(self, name: str) -> tuple[Told | Will, dict[str, Any]]:
-        """The plan of a child under the rules that it was asked for under, or the first rule that
-        speaks against it; and what was looked at until then."""
+        """Return the plan of a child under the rules of its request, or the first refusing rule;
+        and the facts read until then.
+        """
         return _Judging(self, name).judged()
 
     def message(self, name: str, session: str) -> str:
-        """A message: its run has the plan of the one before it."""
+        """Send a message; its run has the plan of the previous one."""
         last = self.tree.last(session)
         told = super().message(name, session)
         if told == messages.GOES_ON and last is not None:
@@ -60,7 +61,7 @@ class PlannedModel(SpawnModel):
         return told
 
     def create(self, name: str, key: str, will: Will) -> None:
-        """The child is there, under this key."""
+        """Create the child under this key."""
         life, (_, revision) = self.tree.lives[name], self.asked[name]
         self.tree.ask(life, "prepare")
         self.tree.ask(life, "create")
@@ -74,13 +75,13 @@ class PlannedModel(SpawnModel):
 
 
 def has_tool(plan: Mapping[str, Any], tool: str) -> bool:
-    """Whether the lists of a plan, which are of names alone, leave a tool."""
+    """Return True if the lists of a plan, which contain only names, permit a tool."""
     allow = plan["tools_allow"]
     return tool not in plan["tools_deny"] and (allow is None or tool in allow)
 
 
 class _Judging:
-    """One spawn. Only a child of its requester's agent has anything from its requester."""
+    """Decision of one spawn. Only a child of the requester's agent inherits from the requester."""
 
     def __init__(self, model: PlannedModel, name: str) -> None:
         life = model.tree.lives[name]
@@ -96,7 +97,7 @@ class _Judging:
         self.looked_at: dict[str, Any] = dict.fromkeys(LOOKED_AT)
 
     def judged(self) -> tuple[Told | Will, dict[str, Any]]:
-        """In order: the agent, its sandbox, its model, its thinking, its runtime, its folder."""
+        """Decide in order: agent, sandbox, model, thinking, runtime, folder."""
         self.looked_at["agent_configured"] = self.agent in self.rules.agents
         if self.agent not in self.rules.agents:
             text = words.not_configured(self.agent, self.given)
@@ -171,8 +172,10 @@ class _Judging:
         return choice
 
     def _thinking(self) -> tuple[str | None, str | None] | Told:
-        """The level and its source. What the requester thinks with was not asked for: it is taken
-        when it is a level, and refuses nothing."""
+        """Return the thinking level and its source.
+
+        The requester's level was not requested: it is used if valid, and refuses nothing.
+        """
         caller = self.asked.active_thinking
         if caller is None and self.above is not None:
             caller = self.above.plan["thinking"]
@@ -248,7 +251,7 @@ class _Judging:
 
 
 def _level(word: str | None) -> str | None:
-    """Words for levels, and the names of levels, which are on record."""
+    """Return the thinking level for a word. Levels themselves are words, and are recorded."""
     if word is None:
         return None
     return words.THINKING.get(word) or (word if word in words.THINKING.values() else None)

@@ -1,6 +1,6 @@
-"""Which model a child should run with, in the plainest form.
+"""Model of the choice of a child's model.
 
-Nothing of `domain` is asked: who changes a rule there has to change it here as well.
+Nothing of `domain` is used: if a rule changes there, it must be changed here as well.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,8 +13,11 @@ from tests.support.models import plan_words as words
 
 @dataclass(frozen=True)
 class Choice:
-    """The model, or None where the runtime chooses. `is_first` is whether it is the one that was
-    named first; None when none was named. `verdicts` tell of every name that stands anywhere."""
+    """The chosen model, or None if the runtime chooses.
+
+    `is_first` is True if it is the first that was named, and None if none was. `verdicts` has one
+    for every name in any place.
+    """
 
     name: str | None
     source: str
@@ -24,12 +27,12 @@ class Choice:
 
     @property
     def provider(self) -> str | None:
-        """What stands before the first slash."""
+        """Return the part before the first slash."""
         return _halves(self.name)[0] if self.name else None
 
     @property
     def model(self) -> str | None:
-        """What stands behind it."""
+        """Return the part after the first slash."""
         return _halves(self.name)[1] if self.name else None
 
 
@@ -40,8 +43,11 @@ def chosen(
     served: Sequence[str] | None,
     listed: Sequence[str],
 ) -> Choice:
-    """The first name that can be served. `places` are those below the argument, in order, `listed`
-    what the file lists with a provider."""
+    """Return the first name that can be served.
+
+    `places` are those after the argument, in order; `listed` are the names that the file lists with
+    a provider.
+    """
     verdicts: list[dict[str, Any]] = []
     skipped: list[tuple[str, str]] = []
     taken: tuple[str, str] | None = None
@@ -73,7 +79,7 @@ def chosen(
 
 
 def _names(said: Named) -> list[str]:
-    """What stands at one place. Where there is no primary its fallbacks say nothing."""
+    """Return the names in one place. Fallbacks without a primary do not count."""
     if said is None:
         return []
     listed = [said] if isinstance(said, str) else list(said)
@@ -89,7 +95,7 @@ def _halves(name: str) -> tuple[str | None, str]:
 
 
 def _offers(entry: str, name: str, listed: Sequence[str]) -> bool:
-    """Whether an entry in the list of a runtime stands for a model."""
+    """Return True if an entry in the list of a runtime matches a model."""
     provider, model = _halves(name)
     if entry == "*":
         return True

@@ -1,7 +1,7 @@
-"""Folders that children may work in: what should come of naming them, and the same on disk.
+"""Model of the folders that children work in, and the same on disk.
 
-Names are relative to one folder. `places/a` is put into three states while a test goes on: `there`,
-`gone`, and `moved`, when a link leads from it to `elsewhere`.
+Names are relative to one folder. `places/a` changes between three states: `there`, `gone`, and
+`moved`, with a link to `elsewhere`.
 """
 
 import shutil
@@ -31,30 +31,30 @@ NAMED = (
 )
 
 
-"""What a request may name."""
+"""Folders that a request may name."""
 
 
 Folder = tuple[str, None] | tuple[None, str]
 
 
-"""A folder with every link resolved, or the text of a refusal."""
+"""Folder with every link resolved, or the text of a refusal."""
 
 
 class Places:
-    """What should come of it."""
+    """Model of the folders."""
 
     def __init__(self) -> None:
         self.state = "there"
         self._folders = set(THERE)
 
     def put(self, state: str) -> None:
-        """Somebody moves `places/a`."""
+        """Move `places/a`."""
         self.state = state
         kept = {name for name in self._folders if not _is_in(name, SHAKEN)}
         self._folders = kept | {SHAKEN, f"{SHAKEN}/deep"} if state == "there" else kept
 
     def own(self, agent: str, written: str) -> Folder:
-        """An agent's own folder, which is made when it is not there."""
+        """Return an agent's own folder, which is created if it is missing."""
         if written == FILE:
             return None, words.cannot_be_made(agent, NO_FOLDER)
         folder = self._real(written)
@@ -63,7 +63,7 @@ class Places:
         return folder, None
 
     def recorded(self, recorded: str) -> Folder:
-        """The folder on record for a requester."""
+        """Return the recorded folder of a requester."""
         if self._real(recorded) != recorded:
             return None, words.LEADS_ELSEWHERE
         if recorded not in self._folders:
@@ -71,7 +71,7 @@ class Places:
         return recorded, None
 
     def named(self, named: str, recorded: str | None, roots: Iterable[str]) -> Folder:
-        """The folder that a request names; it has to be in the one on record, if there is one."""
+        """Return the folder that a request names; it must be inside the recorded one, if any."""
         if recorded is not None:
             if self._real(recorded) != recorded:
                 return None, words.LEADS_ELSEWHERE
@@ -110,7 +110,7 @@ class PlacesOnDisk:
         (self.home / "link").symlink_to(SHAKEN)
 
     def put(self, state: str) -> None:
-        """Somebody moves `places/a`."""
+        """Move `places/a`."""
         shaken = self.home / SHAKEN
         if shaken.is_symlink():
             shaken.unlink()
@@ -122,5 +122,5 @@ class PlacesOnDisk:
             shaken.symlink_to(self.home / "elsewhere")
 
     def remove(self) -> None:
-        """Leave nothing behind."""
+        """Remove everything."""
         shutil.rmtree(self.home)

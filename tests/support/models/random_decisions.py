@@ -1,4 +1,4 @@
-"""Spawns and messages at random, and pairs of configurations under which they are decided."""
+"""Random spawns and messages, and pairs of configurations that decide them."""
 
 from dataclasses import fields, replace
 from typing import Any
@@ -24,7 +24,7 @@ INHERITED: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 
 @st.composite
 def two_rules(draw: st.DrawFn) -> tuple[Rules, Rules]:
-    """Two configurations, mostly with one or two differences."""
+    """Return two configurations, mostly with one or two differences."""
     then, other = draw(ANY_RULES), draw(ANY_RULES)
     names = [one.name for one in fields(Rules)]
     taken = draw(st.lists(st.sampled_from(names), min_size=1, max_size=2) | st.just(names))
@@ -58,7 +58,7 @@ def _spawns(draw: st.DrawFn, kind: type[Spawn]) -> Spawn:
 
 
 SPAWNS: st.SearchStrategy[Spawn] = _spawns(Spawn)
-"""Requests of a root session, or of a child."""
+"""Requests of a root session or of a child."""
 
 
 def _sent(one: Spawn, is_paused: bool) -> Spawn:
@@ -67,4 +67,4 @@ def _sent(one: Spawn, is_paused: bool) -> Spawn:
 
 
 MESSAGES: st.SearchStrategy[Spawn] = st.builds(_sent, _spawns(Sent), st.booleans())
-"""To a session whose run before it may have yielded."""
+"""Messages to a session whose previous run may have yielded."""

@@ -1,4 +1,4 @@
-"""A family whose members do what a die says, several of them at once."""
+"""Family with random acts, several at once."""
 
 import asyncio
 import random
@@ -36,7 +36,7 @@ NEXT = {
 
 
 async def live_at_random(running: RunningLog, seed: int, *, rounds: int, at_once: int) -> None:
-    """So many rounds, in each of which so many things are asked at the same time."""
+    """Play rounds of concurrent random acts."""
     die = random.Random(seed)
     family = LoggedFamily(running.log, max_children=8, max_spawn_depth=3)
     names: list[str] = []

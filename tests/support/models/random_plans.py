@@ -1,5 +1,4 @@
-"""Configurations and requests at random that differ in how children are to run: admission lets
-nearly all of them pass."""
+"""Random configurations and requests that differ in plans; admission permits nearly all of them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -37,7 +36,7 @@ FIT = (
 )
 
 
-"""A sandbox mode and a runtime that go together."""
+"""A sandbox mode and a runtime that fit together."""
 
 
 UNFIT = (
@@ -51,12 +50,12 @@ UNFIT = (
 
 
 def seldom(values: Sequence[Any], often: int = 2, plain: Any = None) -> st.SearchStrategy[Any]:
-    """So many times more often what is plain than one of the values."""
+    """Return a strategy that draws `plain` more often than the values, by this factor."""
     return st.sampled_from([plain] * often * len(values) + [*values])
 
 
 def word(ways: st.SearchStrategy[tuple[str | None, str | None]]) -> st.SearchStrategy[Word]:
-    """What a section says; `ways` are sandbox modes with runtimes."""
+    """Return a strategy for a section; `ways` are sandbox modes with runtimes."""
     levels = [*words.THINKING, " "] * 3 + [*words.NO_THINKING]
     return st.builds(
         lambda way, **values: Word(sandbox=way[0], runtime=way[1], **values),

@@ -1,4 +1,4 @@
-"""Configurations and requests for spawns at random, the plain ones often enough to come far."""
+"""Random configurations and requests for spawns, often plain enough to be admitted."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Requests for spawns as they are recorded, beside what a model says of them."""
+"""Recorded requests for spawns, compared with a model."""
 
 from domain.run.events import SpawnRequested
 from tests.support.builders.decided_spawns import DecidedSpawns
@@ -7,7 +7,7 @@ from tests.support.models.spawn_model import SpawnModel
 
 
 def requested_as_judged(real: DecidedSpawns, model: SpawnModel, name: str, children: int) -> None:
-    """The request, and what it was judged by, as they are recorded."""
+    """Assert that the recorded request and its facts are those of the model."""
     asked, revision = model.asked[name]
     rules, life = model.revisions[revision - 1], model.tree.lives[name]
     seen = model.seen[life.by]

@@ -1,7 +1,7 @@
-"""What a run does at each stage: with each command, and with each event.
+"""Reaction of a run at each stage to each command and each event.
 
-Both tables are written by hand and not derived from the lifecycle: a cell that changes there shows
-here. What an older version of the lifecycle allowed must stay allowed, so cells are only added.
+Both tables are written by hand, not derived from the lifecycle, so that a changed cell shows here.
+Cells are only added: what an older lifecycle allowed must stay allowed.
 """
 
 # A dot is WrongStage, a word in capitals another refusal; each other word is what is recorded.

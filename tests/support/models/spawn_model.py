@@ -1,8 +1,7 @@
-"""What should come of asking for spawns, in the plainest form; how children are planned is in
-`tests.support.models.planned_model`.
+"""Model of the admission of spawns. `tests.support.models.planned_model` has that of plans.
 
-Nothing of `domain` is asked: who changes a rule there has to change it here as well. What a run
-counts for, and how far it has come, is the tree's of `world.model.tree`.
+Nothing of `domain` is used: if a rule changes there, it must be changed here as well. Caps and
+stages of runs are in the tree of `world.model.tree`.
 """
 
 from dataclasses import dataclass, field
@@ -17,10 +16,10 @@ LANE_WIDTH = 3
 
 @dataclass(frozen=True)
 class Asked:
-    """A request; None where nothing is given.
+    """A request; None for a value that is not given.
 
-    Of its requester it may say that it is of another agent (`poses_as`), in a sandbox (`is_boxed`),
-    where it works (`folder`), and what it runs with now (`active_*`).
+    Of its requester it may state another agent (`poses_as`), a sandbox (`is_boxed`), a folder
+    (`folder`), and the current model and thinking level (`active_*`).
     """
 
     agent_id: str | None = None
@@ -38,13 +37,13 @@ class Asked:
 
     @property
     def effective_mode(self) -> str:
-        """What is done when no mode is given."""
+        """Return the mode, with the default if none is given."""
         return self.mode or ("session" if self.thread else "run")
 
 
 @dataclass(frozen=True)
 class Told:
-    """A refusal; the numbers are those that were compared, where there are any."""
+    """A refusal, with the compared numbers, if any."""
 
     rule: str
     status: str
@@ -79,11 +78,13 @@ def may(depth: int, depth_max: int) -> tuple[str, str]:
 
 @dataclass
 class SpawnModel:
-    """Sessions and runs by names: a root session has its key for a name, a child that of its run.
+    """Sessions and runs by name: a root session by its key, a child by its run.
 
-    `revisions[n - 1]` are the rules of revision n. `asked` is what was asked for a run and under
-    which revision, `given` the agent that was asked for, `boxed` whether its requester was in a
-    sandbox then.
+    Attributes:
+        revisions: Rules by revision; item n - 1 is revision n.
+        asked: Request and revision of each run.
+        given: Requested agent of each run.
+        boxed: Whether the requester was sandboxed then.
     """
 
     revisions: list[Rules]
@@ -96,11 +97,11 @@ class SpawnModel:
     outcomes: dict[str, str] = field(default_factory=dict)
 
     def requesters(self) -> list[str]:
-        """Who may be asked to spawn: root sessions, and the children that there are."""
+        """Return the possible requesters: root sessions, and existing children."""
         return [*words.ROOTS, *(name for name in self.seen if name not in words.ROOTS)]
 
     def closed(self, name: str) -> str | None:
-        """Why a session may ask for nothing any more; None when it may."""
+        """Return why a session may not spawn anymore, or None if it may."""
         if self.tree.spawns(name):
             return None
         key, last = self.seen[name].key, self.tree.last(name)
@@ -110,7 +111,7 @@ class SpawnModel:
         return words.is_over(key) if last.stage in ENDED else words.is_stopping(key)
 
     def spawn(self, name: str, by: str, asked: Asked) -> Told | None:
-        """A session asks for a child; the refusal, if it is one."""
+        """Spawn a child of a session. Return the refusal, if any."""
         rules = self.revisions[-1]
         is_boxed = asked.is_boxed or self._is_boxed_now(by, asked, rules)
         if by not in self.seen:
@@ -134,8 +135,9 @@ class SpawnModel:
         return told
 
     def _is_boxed_now(self, by: str, asked: Asked, rules: Rules) -> bool:
-        """Whether the present rules put a requester into a sandbox, as the agent that it is or as
-        the one in its key."""
+        """Return True if the current rules sandbox the requester, as its own agent or as the one in
+        its key.
+        """
         if by in self.seen:
             key, agent = self.seen[by].key, self.seen[by].agent
         else:
@@ -144,7 +146,7 @@ class SpawnModel:
         return rules.boxes(agent, key) or rules.boxes(named, key)
 
     def _judged(self, by: str, asked: Asked, rules: Rules) -> Told | None:
-        """The first rule that speaks against it."""
+        """Return the first rule that refuses, or None."""
         depth, children = self.seen[by].depth, len(self.tree.counted(by))
         if asked.agent_id in words.NO_AGENT_IDS:
             text = words.invalid_agent_id(words.NO_AGENT_IDS[asked.agent_id])
@@ -170,7 +172,7 @@ class SpawnModel:
         return Told("allow_agents", "forbidden", words.not_allowed(allowed))
 
     def message(self, name: str, session: str) -> str:
-        """A message to a session, under the present rules; its run is called so."""
+        """Send a message to a session under the current rules; its run gets this name."""
         self.tree.max_children = limit = self.revisions[-1].children
         last = self.tree.last(session)
         assert last is not None
@@ -182,12 +184,12 @@ class SpawnModel:
         return told
 
     def refuse(self, name: str, told: Told) -> None:
-        """The preparation fails."""
+        """Let the preparation fail."""
         self.tree.ask(self.tree.lives[name], "refuse")
         self.refused[name] = told
 
     def note(self, name: str) -> str | None:
-        """What a requester is told beside the acceptance."""
+        """Return the note in the acceptance, or None."""
         if self.asked[name][0].effective_mode == "session":
             return words.SESSION_NOTE
         by = self.tree.lives[name].by

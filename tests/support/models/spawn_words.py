@@ -1,6 +1,6 @@
-"""The words of spawns, written out once more: what may be given, what is made of it, what is said.
+"""Texts and values of spawns, written a second time: inputs, results and messages.
 
-Nothing of `domain` is asked: who changes a word there has to change it here as well.
+Nothing of `domain` is used: if a text changes there, it must be changed here as well.
 """
 
 ROOTS: dict[str, tuple[str, int]] = {
@@ -12,7 +12,7 @@ ROOTS: dict[str, tuple[str, int]] = {
 }
 
 
-"""Keys of sessions that nobody spawned here: their agent, and how deep they look."""
+"""Keys of sessions that were not spawned here, with agent and apparent depth."""
 
 
 AGENT_IDS = {
@@ -39,7 +39,7 @@ NO_AGENT_IDS = {
 }
 
 
-"""What is no agent id, and how it is shown."""
+"""Texts that are not agent ids, and how they are shown."""
 
 
 MANY = tuple(f"agent-{number:03}" for number in range(103))
@@ -55,7 +55,7 @@ ALLOW_LISTS: dict[tuple[str, ...], tuple[str, ...] | None] = {
 }
 
 
-"""Lists as they may be configured, and whom they allow, in order; None for everybody."""
+"""Possible lists, and the agents that they allow, in order; None for any."""
 
 
 THINKING = {
@@ -78,7 +78,7 @@ NO_THINKING = {
 }
 
 
-"""What is no level of thinking, and how it is shown."""
+"""Texts that are not thinking levels, and how they are shown."""
 
 
 RUN_NOTE = (
@@ -118,7 +118,7 @@ LEVELS = "off, minimal, low, medium, high"
 
 
 def invalid_agent_id(shown: str) -> str:
-    """Said of what is no agent id."""
+    """Return the refusal of an invalid agent id."""
     return (
         f'Invalid agentId "{shown}". Agent IDs must match [a-z0-9][a-z0-9_-]{{0,63}}.'
         " Use agents_list to discover valid targets."
@@ -126,24 +126,24 @@ def invalid_agent_id(shown: str) -> str:
 
 
 def too_deep(depth: int, limit: int) -> str:
-    """Said to who is too deep."""
+    """Return the refusal by the depth."""
     return f"sessions_spawn is not allowed at this depth (current depth: {depth}, max: {limit})"
 
 
 def too_many(children: int, limit: int) -> str:
-    """Said to who has as many children as it may."""
+    """Return the refusal by the cap."""
     return f"sessions_spawn has reached max active children for this session ({children}/{limit})"
 
 
 def not_allowed(names: tuple[str, ...]) -> str:
-    """Said of an agent that may not be named."""
+    """Return the refusal of an agent that is not allowed."""
     told = ", ".join(names[:100]) or "none"
     more = f", and {len(names) - 100} more" if len(names) > 100 else ""
     return f"agentId is not allowed for sessions_spawn (allowed: {told}{more})"
 
 
 def not_configured(agent_id: str, asked_for: str) -> str:
-    """Said of an agent that there is not."""
+    """Return the refusal of an agent that is not configured."""
     whose = f'Agent "{agent_id}" is not configured, and no context script named a configured one.'
     if agent_id != asked_for:
         whose = f'Agent "{agent_id}", named in place of "{asked_for}", is not configured.'
@@ -151,17 +151,17 @@ def not_configured(agent_id: str, asked_for: str) -> str:
 
 
 def no_level(shown: str) -> str:
-    """Said of what is no thinking level."""
+    """Return the refusal of an invalid thinking level."""
     return f'Invalid thinking level "{shown}". Use one of: {LEVELS}.'
 
 
 def is_closed(shown: str) -> str:
-    """Said to a session that was put away."""
+    """Return the refusal for a closed session."""
     return f"session {shown} is closed and cannot spawn; spawn from the session that spawned it"
 
 
 def is_over(shown: str) -> str:
-    """Said to a session that is open, and whose run is over."""
+    """Return the refusal for an open session whose run is over."""
     return (
         f"the run of session {shown} is over, so it cannot spawn; spawn from the session that"
         " spawned it, or continue it with a message while it is open"
@@ -169,5 +169,5 @@ def is_over(shown: str) -> str:
 
 
 def is_stopping(shown: str) -> str:
-    """Said to a session that was told to stop."""
+    """Return the refusal for a session that is stopping."""
     return f"session {shown} is being stopped and cannot spawn"

@@ -1,4 +1,4 @@
-"""The page of a server in a real browser, with a watch on what must never happen there."""
+"""The page of a server in a real browser, watched for forbidden behavior."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ AXE = ROOT / ".build" / "page" / "node_modules" / "axe-core" / "axe.min.js"
 Scheme = Literal["light", "dark"]
 SHOWN_MS_MAX = 15_000
 ELSEWHERE = "spawnlog.test"
-"""A name that leads to this machine, and that a browser trusts no more than any other."""
+"""Host name of this machine that a browser trusts no more than any other."""
 
 FEATURES_OFF = (
     # Chromium loads two pages of its own with each window, for its field of addresses, which nobody
@@ -47,7 +47,7 @@ expect.set_options(timeout=SHOWN_MS_MAX)
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """The browser of this machine."""
+    """Yield the browser of this machine."""
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
         pytest.fail("tests of the page need Chromium: `make browser` installs it")
@@ -67,7 +67,7 @@ def chromium() -> Iterator[Browser]:
 
 @dataclass
 class Watched:
-    """What went wrong in a window: lines of the console, errors, requests to other hosts."""
+    """Faults of a window: console lines, errors, requests to other hosts."""
 
     url: str
     may_be_away: bool = False
@@ -104,9 +104,11 @@ def watched_context(
     may_be_away: bool = False,
     refusals: tuple[int, ...] = (),
 ) -> Iterator[tuple[BrowserContext, Watched]]:
-    """A browser with nothing in it but a token, if one is given. All that goes wrong in its windows
-    fails the test, but for answers with one of the statuses in `refusals`, which may come at any
-    time."""
+    """Yield a browser context with only a token, if one is given.
+
+    Every fault in its windows fails the test, except for responses with a status in `refusals`,
+    which may come at any time.
+    """
     context = browser.new_context(
         base_url=url, color_scheme=scheme, viewport={"width": 1280, "height": 800}
     )
@@ -125,7 +127,7 @@ def watched_context(
 
 
 def faults_for_a_screen_reader(page: Page, *rules: str) -> list[str]:
-    """What axe finds, by all of its rules or by these: rule, and where."""
+    """Return the findings of axe, by all rules or these: rule and place."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text("utf-8"))
     found: dict[str, Any] = page.evaluate(
@@ -139,7 +141,7 @@ def faults_for_a_screen_reader(page: Page, *rules: str) -> list[str]:
 
 
 def picture(page: Page, folder: Path, name: str) -> Path:
-    """What is seen, as a file."""
+    """Save a screenshot."""
     path = folder / f"{name}.png"
     page.screenshot(path=path)
     return path

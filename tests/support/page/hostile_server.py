@@ -1,4 +1,4 @@
-"""A server on which every text that somebody else writes is hostile."""
+"""Server on which every text from another source is hostile."""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ CONTROL = "a\u0007b\u001b[31mc\u007fd\u0085e"
 RIGHT_TO_LEFT = "\u05e9\u05dc\u05d5\u05dd (1) 2"
 HOSTILE = f"{MARKUP} {TURNED} {CONTROL} {RIGHT_TO_LEFT}"
 ONE_LINE = f"{MARKUP} {RIGHT_TO_LEFT}"
-"""Of what may have no control characters."""
+"""Hostile text without control characters."""
 LONG = HOSTILE + "x" * 1_000_000
 ENTRIES = [
     {"kind": "message", "role": "assistant", "text": HOSTILE},
@@ -35,7 +35,7 @@ _SCRIPT = '#!/bin/sh\ncat "$0.error" >&2\ncat "$0.output"\n'
 
 @dataclass(frozen=True)
 class HostileRecord:
-    """The server, and its runs by what is hostile in them."""
+    """The server, and its runs by the hostile part."""
 
     server: Server
     runs: dict[str, str]
@@ -43,7 +43,7 @@ class HostileRecord:
 
 @contextmanager
 def hostile_server(made: Path) -> Iterator[HostileRecord]:
-    """With a run for each way in which somebody gets a text into the record."""
+    """Yield a server with a run for each way to record a foreign text."""
     with new_place() as place, HookServer() as outside:
         outside.replies("gateway", Reply(500, HOSTILE.encode()))
         data = copied(made, place / "data")
@@ -56,7 +56,7 @@ def hostile_server(made: Path) -> Iterator[HostileRecord]:
 
 
 def hostile_configuration(outside: HookServer, place: Path) -> dict[str, Any]:
-    """Names, results, errors, calls of tools and outputs of context scripts: all are hostile."""
+    """Return a configuration with hostile names, results, errors, tool calls and script outputs."""
     scripts = [
         _script(place, "content", {"agent": HOSTILE, "message": HOSTILE}),
         _script(place, "keys", {HOSTILE: {HOSTILE: HOSTILE}}),
@@ -85,7 +85,7 @@ def _script(place: Path, name: str, output: dict[str, Any]) -> dict[str, Any]:
 
 
 def record(server: Server) -> dict[str, str]:
-    """Ask for all of it; the runs by what is hostile in them."""
+    """Request all of it. Return the runs by the hostile part."""
 
     def spawned(agent_id: str, **body: Any) -> str:
         requester = {"sessionKey": FAMILY, "channel": HOSTILE, "to": HOSTILE}

@@ -1,4 +1,4 @@
-"""Somebody without a mouse: keys are pressed, and where the focus is decides what they do."""
+"""User without a mouse: keys act where the focus is."""
 
 from playwright.sync_api import Locator, Page, expect
 
@@ -12,12 +12,12 @@ class Keyboard:
         self._page = page
 
     def press(self, *keys: str) -> None:
-        """One key after the other, such as `g` and `t`."""
+        """Press one key after the other, such as `g` and `t`."""
         for key in keys:
             self._page.keyboard.press(key)
 
     def type(self, text: str, *, then: str = "Enter") -> None:
-        """A text in the place of what the field that has the focus says."""
+        """Replace the text of the focused field."""
         self._page.keyboard.press("Control+a")
         self._page.keyboard.type(text)
         self._page.keyboard.press(then)

@@ -1,4 +1,4 @@
-"""One address in front of several servers: each connection goes to the next of them."""
+"""One address for several servers; each connection goes to the next one."""
 
 import contextlib
 import itertools
@@ -11,7 +11,7 @@ PIECE_BYTES = 65_536
 
 
 class RoundRobin:
-    """Passes connections on, byte by byte. Without servers nobody is there."""
+    """Relay of connections, byte by byte. Without servers it refuses them."""
 
     def __init__(self) -> None:
         self._listening = socket.create_server(("127.0.0.1", 0))
@@ -23,7 +23,7 @@ class RoundRobin:
         self.connections: dict[tuple[str, int], int] = {}
 
     def lead_to(self, *urls: str) -> None:
-        """Connections go to these servers from now on; those that are open are cut."""
+        """Lead connections to these servers from now on; cut the open ones."""
         parts = [urlsplit(url) for url in urls]
         with self._lock:
             self._places = [(part.hostname or "", part.port or 80) for part in parts]
@@ -33,7 +33,7 @@ class RoundRobin:
                 one.shutdown(socket.SHUT_RDWR)
 
     def serve(self) -> None:
-        """Until it is closed."""
+        """Serve until it is closed."""
         while True:
             try:
                 came, _ = self._listening.accept()
@@ -42,7 +42,7 @@ class RoundRobin:
             threading.Thread(target=self._pass_on, args=(came,), daemon=True).start()
 
     def close(self) -> None:
-        """Nobody is let in any more."""
+        """Accept no more connections."""
         with contextlib.suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
@@ -85,7 +85,7 @@ def _copy(source: socket.socket, target: socket.socket) -> None:
 
 @contextlib.contextmanager
 def round_robin(*urls: str) -> Iterator[RoundRobin]:
-    """An address in front of these servers, for the time of the block."""
+    """Yield an address for these servers during the block."""
     between = RoundRobin()
     between.lead_to(*urls)
     thread = threading.Thread(target=between.serve)

@@ -1,4 +1,4 @@
-"""Children that get a folder and two files, and what is left of them afterwards."""
+"""Children with a folder and two files, and the state of these afterwards."""
 
 import base64
 import hashlib
@@ -103,7 +103,7 @@ def with_files(key: str, **more: Any) -> dict[str, Any]:
 
 
 def receipt(run_id: str) -> dict[str, Any]:
-    """Return what the caller is told of the two files."""
+    """Return the receipt of the two files."""
     total = sum(map(len, CONTENTS.values()))
     place = f".openclaw/attachments/{run_id}"
     return {"count": 2, "totalBytes": total, "files": LISTED, "relDir": place}

@@ -1,4 +1,4 @@
-"""The server of the tests on attachments and bootstrap files: who may read them, and where."""
+"""Server for tests of attachments and bootstrap files."""
 
 import base64
 import hashlib
@@ -33,44 +33,48 @@ esac
 
 
 class AttachmentServer(Server):
-    """A server whose agents are `main`, which plays back; `unseen`, which no test runs; `holder`,
-    which waits; `teller`, which notes its input; and `steward`, whom a script makes the teller.
-    Requests may name workspaces below `ground`. The token `reader` may read, but no texts."""
+    """A server with these agents: `main` plays back; `unseen` is never run; `holder` waits;
+    `teller` notes its input; a script changes `steward` to `teller`.
+
+    Requests may name workspaces below `ground`. The token `reader` lacks the scope `content`.
+    """
 
     @property
     def ground(self) -> Path:
-        """Where tests make workspaces of their own."""
+        """Return the folder in which tests create workspaces."""
         return self.data_dir.with_name("ground").resolve()
 
     def workspace(self) -> Path:
-        """A new one that nobody else uses."""
+        """Create a new workspace."""
         folder = self.ground / uuid.uuid4().hex
         folder.mkdir()
         return folder
 
     def workspace_of(self, agent_id: str) -> Path:
-        """The agent's own."""
+        """Return the agent's own workspace."""
         return self.data_dir.resolve() / "workspaces" / agent_id
 
     def attach(
         self, files: list[dict[str, Any]], workspace: Path | None = None, **body: Any
     ) -> httpx2.Response:
-        """A spawn with these files, by a session of its own unless `requester` is given. With a
-        workspace it is the requester's, and so its child's."""
+        """Spawn with these files, by a new session unless `requester` is given.
+
+        A workspace is that of the requester, and therefore of its child.
+        """
         requester = body.pop("requester", None) or {"sessionKey": self.new_session()}
         if workspace is not None:
             requester["workspaceDir"] = str(workspace)
         return self.spawn(requester=requester, attachments=files, **body)
 
     def attached(self, files: list[dict[str, Any]], **body: Any) -> dict[str, Any]:
-        """The answer to one that must be accepted."""
+        """Return the answer; assert that the spawn is accepted."""
         answer = self.attach(files, **body)
         assert answer.status_code == 201, answer.text
         return dict(answer.json())
 
     @contextmanager
     def waiting(self, files: list[dict[str, Any]], **body: Any) -> Iterator[dict[str, Any]]:
-        """The answer to a spawn of `holder`, whose child waits until the end of the block."""
+        """Yield the answer to a spawn of `holder`, whose child waits until the end of the block."""
         answer = self.attached(files, agentId="holder", **body)
         self.began(answer["runId"])
         try:
@@ -80,7 +84,7 @@ class AttachmentServer(Server):
             self.run(answer["runId"], "ended")
 
     def folder_of(self, answer: dict[str, Any], agent_id: str = "holder") -> Path:
-        """Where the files of an answer have to be."""
+        """Return the expected folder of an answer's files."""
         return self.workspace_of(agent_id) / str(answer["attachments"]["relDir"])
 
     def undone(self, run_id: str) -> None:
@@ -91,22 +95,22 @@ class AttachmentServer(Server):
         return "undo:attachments:done" in self.steps(run_id)
 
     def told(self, run_id: str) -> dict[str, Any]:
-        """The input that a teller was given."""
+        """Return the input of a teller."""
         return dict(json.loads(self.began(run_id)))
 
 
 def text(name: str, content: str = "x", **more: Any) -> dict[str, Any]:
-    """A file of text."""
+    """Return a text file."""
     return {"name": name, "content": content, **more}
 
 
 def binary(name: str, content: bytes) -> dict[str, Any]:
-    """A file of bytes."""
+    """Return a binary file."""
     return {"name": name, "content": base64.b64encode(content).decode(), "encoding": "base64"}
 
 
 def listed(name: str, content: bytes) -> dict[str, Any]:
-    """How a receipt lists a file."""
+    """Return the entry of a file in a receipt."""
     return {
         "name": name,
         "bytes": len(content),
@@ -116,8 +120,9 @@ def listed(name: str, content: bytes) -> dict[str, Any]:
 
 @contextmanager
 def attachment_server(folder: Path, *, retain: bool) -> Iterator[AttachmentServer]:
-    """Yield the server; what it wrote is looked through at the end. `retain` is the value of
-    `retainOnSessionKeep`."""
+    """Yield the server; search everything that it wrote at the end. `retain` is the value of
+    `retainOnSessionKeep`.
+    """
     folder.chmod(0o755)
     (folder / "ground").mkdir()
     notes = folder / "notes"

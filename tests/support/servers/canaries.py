@@ -1,4 +1,4 @@
-"""Where a text stands that should stand nowhere."""
+"""Search for texts in places where they must not be."""
 
 import base64
 import os
@@ -13,8 +13,7 @@ from tests.support.servers.server import Server
 
 
 def encoded(canary: str) -> Iterator[str]:
-    """What would be found of it in base64, wherever it stands in what was encoded, and in a URL
-    that has no sign as it is."""
+    """Yield encodings of a text: base64 at each offset, and a URL without plain characters."""
     yield "".join(f"%{byte:02x}" for byte in canary.encode())
     for around in range(3):
         # The signs at both ends are also of what stands around it.
@@ -25,7 +24,7 @@ def encoded(canary: str) -> Iterator[str]:
 
 
 def tables_with(data_dir: Path, canaries: Iterable[str]) -> Iterator[str]:
-    """The tables of the embedded server that hold one, however it is stored."""
+    """Yield the tables of the embedded server that contain one, in any form."""
     wanted = [form for one in canaries for form in (one, one.encode().hex())]
     conninfo = Home.at(data_dir / "postgres").conninfo()
     with psycopg.connect(conninfo, autocommit=True) as connection:
@@ -43,7 +42,7 @@ def tables_with(data_dir: Path, canaries: Iterable[str]) -> Iterator[str]:
 
 
 def files_with(folder: Path, canaries: Iterable[str], *, but: Iterable[Path] = ()) -> list[str]:
-    """The files below a folder that hold one, the database's own included."""
+    """Return the files below a folder that contain one, including those of the database."""
     wanted = [one.encode() for one in canaries]
     left_out = {os.path.realpath(path) for path in but}
     found = []
@@ -60,7 +59,7 @@ def files_with(folder: Path, canaries: Iterable[str], *, but: Iterable[Path] = (
 
 
 def answers_about(server: Server, run_ids: Sequence[str], keys: Sequence[str]) -> list[str]:
-    """Everything that a server answers when it is asked about these runs and sessions."""
+    """Return all answers of a server about these runs and sessions."""
     paths = ["/openapi.json", "/healthz", "/readyz", "/v1/lanes", "/v1/runs?limit=500"]
     paths += ["/v1/events?limit=500", *(f"/v1/agents?requester={key}" for key in keys)]
     kinds = "", "/events", "/transcript?tools=true&limit=500", "/prompt", "/explain"

@@ -1,4 +1,6 @@
-"""Small programs for children of end-to-end tests. They wait for files, so that tests decide."""
+"""Small programs for children of end-to-end tests. They wait for files, so that tests control
+them.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ def await_file(seconds, *paths):
             sys.exit(f"nobody wrote {paths[0].name}")
         time.sleep(0.01)
 """
-"""In front of a program that waits until one of these paths is there."""
+"""Prefix of a program that waits until one of these paths exists."""
 
 ASK = """
 def ask(method, path, body=None):
@@ -35,7 +37,7 @@ def ask(method, path, body=None):
     except urllib.error.HTTPError as refusal:
         return refusal.code, json.load(refusal)
 """
-"""In front of a program that asks its server by its own token."""
+"""Prefix of a program that calls its server with its own token."""
 
 
 _WAITER = (
@@ -119,8 +121,10 @@ def holder(folder: Path, **runtime: Any) -> dict[str, Any]:
 
 
 def orchestrator(agent_id: str, folder: Path, child: str) -> dict[str, Any]:
-    """Return an agent that spawns `child`, tries what it may not do, and ends before its child
-    does; it leaves its token and what it was told in `<run id>.json` of the folder."""
+    """Return an agent that spawns `child`, tries forbidden acts, and ends before its child.
+
+    It leaves its token and the answers in `<run id>.json` of the folder.
+    """
     return agent(agent_id, python(_ORCHESTRATOR, folder, child))
 
 

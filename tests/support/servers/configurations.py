@@ -59,11 +59,12 @@ def configuration(
     """Return a configuration of these agents, each of which may spawn each.
 
     Args:
-        agents: As `agent` makes them.
-        workspace: That of each agent that names none. It is made, so that no spawn has to make it.
+        agents: Results of `agent`.
+        workspace: Workspace of each agent that names none. It is created, so that no spawn has to
+            create it.
         defaults: Further keys of `agents.defaults`.
-        settings: A key of `agents.defaults.subagents` or of `spawnlog` goes there; any other is a
-            section of the file: `tools`, `models`, `channels`.
+        settings: Keys of `agents.defaults.subagents` or of `spawnlog`; any other is a section of
+            the file: `tools`, `models`, `channels`.
     """
     subagents: dict[str, Any] = {"allowAgents": ["*"]}
     server: dict[str, Any] = {"drainSeconds": 2}

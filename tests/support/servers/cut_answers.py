@@ -15,7 +15,7 @@ BODIES = {
 
 @asynccontextmanager
 async def answering(head: str, rest: bytes, *, stays: bool = False) -> AsyncIterator[str]:
-    """A server that answers with these bytes and hangs up, or stays silent."""
+    """Yield a server that answers with these bytes, then hangs up or stays silent."""
     over = asyncio.Event()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

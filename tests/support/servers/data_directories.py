@@ -1,4 +1,4 @@
-"""Data directories made beforehand, and a look at what is left of whoever used them."""
+"""Prepared data directories, and a check for processes that still use them."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ GONE_SECONDS_MAX = 15.0
 
 @contextmanager
 def new_place(directory: Path | None = None) -> Iterator[Path]:
-    """A folder (mode 0700) that is removed afterwards, when nobody has to do with it any more."""
+    """Yield a folder (mode 0700), which is removed when no process uses it anymore."""
     place = Path(tempfile.mkdtemp(prefix="spawnlog-e2e-", dir=directory))
     try:
         yield place
@@ -31,7 +31,7 @@ def new_place(directory: Path | None = None) -> Iterator[Path]:
 
 
 def must_be_deserted(place: Path) -> None:
-    """No process has anything to do with the folder, now or in a moment."""
+    """Assert that no process uses the folder, now or in a moment."""
     try:
         wait_for("them to go", lambda: not busy_with(place), seconds=GONE_SECONDS_MAX)
     except AssertionError:
@@ -39,20 +39,20 @@ def must_be_deserted(place: Path) -> None:
 
 
 def copied(made: Path, to: Path) -> Path:
-    """A copy of a data directory that nobody uses, owners included; ready in a moment."""
+    """Copy an unused data directory, including owners."""
     subprocess.run(["cp", "-a", str(made), str(to)], check=True)
     return to
 
 
 def busy_with(place: Path) -> list[int]:
-    """The processes, we ourselves aside, that name the folder, work in it or hold a file of it."""
+    """Return the other processes that name the folder, work in it or have a file of it open."""
     # A machine has thousands of descriptors, so none of them becomes a Path.
     pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
     return [pid for pid in pids if pid != os.getpid() and _has_to_do_with(pid, str(place))]
 
 
 def described(place: Path) -> list[str]:
-    """The same, with their command lines."""
+    """Return these processes with their command lines."""
     return [f"{pid}: {_words(pid)[:200]!r}" for pid in busy_with(place)]
 
 

@@ -1,4 +1,4 @@
-"""Databases for tests: one server for all of them, a fresh and migrated database for each."""
+"""Databases for tests: one server for all, a fresh and migrated database for each."""
 
 import shutil
 import tempfile
@@ -50,20 +50,20 @@ class Databases:
         return self._background.submit(self._create, f"test_{next(self._numbers)}", TEMPLATE)
 
     def create_empty(self) -> str:
-        """A database without any table; gives its URL."""
+        """Create a database without tables. Return its URL."""
         return self._create(f"test_{next(self._numbers)}", "template1")
 
     def copy(self, url: str) -> str:
-        """A database as another one is, to which nobody is connected; gives its URL."""
+        """Copy a database without connections. Return the URL of the copy."""
         return self._create(f"test_{next(self._numbers)}", _name_in(url))
 
     def create(self) -> str:
-        """A database as it is after its migration; gives its URL."""
+        """Create a migrated database. Return its URL."""
         self._ahead.append(self._begin())
         return self._ahead.popleft().result()
 
     def drop(self, url: str) -> None:
-        """Drop a database. It fails when somebody has left a connection to it open."""
+        """Drop a database. Fails if a connection to it is open."""
         name = _name_in(url)
         deadline = time.monotonic() + LEAVE_SECONDS_MAX
         while left := self._connected_to(name):
@@ -90,7 +90,7 @@ class Databases:
             dropped.exception()
 
     def close(self) -> None:
-        """Wait for what is being made and dropped; raises what went wrong with it."""
+        """Wait for creations and drops in progress; raise their errors."""
         self._background.shutdown()
         self._connection.close()
         self._maker.close()
@@ -104,7 +104,7 @@ def _name_in(url: str) -> str:
 
 @contextmanager
 def temporary_home() -> Iterator[Path]:
-    """A place for a server of one's own, which must have stopped by the end of the block."""
+    """Yield a folder for a separate server, which must have stopped by the end of the block."""
     directory = Path(tempfile.mkdtemp(prefix="spawnlog-test-"))
     directory.chmod(0o755)
     try:
@@ -115,7 +115,7 @@ def temporary_home() -> Iterator[Path]:
 
 @contextmanager
 def serving_databases() -> Iterator[Databases]:
-    """A server in a temporary home, for as long as it is used."""
+    """Yield a server in a temporary home."""
     with temporary_home() as home, closing(EmbeddedPostgres.start(home)):
         with closing(Databases(home)) as databases:
             yield databases

@@ -1,4 +1,4 @@
-"""Real uses of the embedded server in real processes, and what is left of them afterwards."""
+"""Uses of the embedded server in real processes, and checks afterwards."""
 
 import os
 import shutil
@@ -29,7 +29,7 @@ used.close()
 
 
 def server_is_gone(home: Path) -> bool:
-    """Whether no process of the server of `home`, its keeper included, is alive."""
+    """Return True if no process of the server of `home` is alive, including its keeper."""
     lock = FileLock(Home.at(home).server_lock)
     try:
         return lock.try_exclusive()
@@ -38,12 +38,12 @@ def server_is_gone(home: Path) -> bool:
 
 
 def postmaster_of(home: Path) -> int:
-    """The process id of the running server."""
+    """Return the process id of the running server."""
     return int((home / "data" / "postmaster.pid").read_text().split("\n", 1)[0])
 
 
 def keepers_of(home: Path) -> list[int]:
-    """The process ids of the keepers of `home`."""
+    """Return the process ids of the keepers of `home`."""
     command = ["ps", "-ww", "-e", "-o", "pid=", "-o", "stat=", "-o", "args="]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     rows = [line.split(None, 2) for line in listed.splitlines()]
@@ -57,7 +57,7 @@ def keepers_of(home: Path) -> list[int]:
 
 
 def keeper_of(home: Path) -> int:
-    """The process id of the keeper of the running server, which is its parent."""
+    """Return the process id of the running server's keeper, its parent process."""
     (keeper,) = keepers_of(home)
     command = ["ps", "-o", "ppid=", "-p", str(postmaster_of(home))]
     parent = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
@@ -72,7 +72,7 @@ def kill(*pids: int) -> None:
 
 
 def answer(conninfo: str) -> int:
-    """One query on the database."""
+    """Run one query on the database."""
     with psycopg.connect(conninfo) as connection:
         row = connection.execute("SELECT 42").fetchone()
     assert row is not None
@@ -80,7 +80,7 @@ def answer(conninfo: str) -> int:
 
 
 def answers(conninfo: str) -> bool:
-    """Whether the database can be reached now."""
+    """Return True if the database can be reached now."""
     try:
         return answer(conninfo) == 42
     except psycopg.OperationalError:
@@ -89,7 +89,7 @@ def answers(conninfo: str) -> bool:
 
 @contextmanager
 def holder(home: Path) -> Iterator[subprocess.Popen[str]]:
-    """Another process that uses the server, ready; it leaves when its standard input ends."""
+    """Yield another process that uses the server; it ends when its standard input ends."""
     process = start_holder(home)
     try:
         assert process.stdout is not None
@@ -101,7 +101,7 @@ def holder(home: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def start_holder(home: Path) -> subprocess.Popen[str]:
-    """A process that uses the server and says `ready`; the caller ends it."""
+    """Start a process that uses the server and prints `ready`. The caller ends it."""
     return subprocess.Popen(
         [sys.executable, "-c", _HOLDER, str(home)],
         stdin=subprocess.PIPE,
@@ -118,10 +118,11 @@ def leave(process: subprocess.Popen[str]) -> None:
 
 
 def as_ordinary_user() -> tuple[str, ...]:
-    """What a command stands behind to be run by a user that is not root; nothing when we are none.
+    """Return the command prefix that runs a command as a user other than root; empty if this is not
+    root.
 
-    As root the user is `nobody`. The right to read what only root may read lets it run an
-    interpreter or a checkout below /root; it gives no right to write and none to be root.
+    Root becomes `nobody`. The right to read files of root lets it run an interpreter or a checkout
+    below /root; it gives no right to write, and none to be root.
     """
     if os.geteuid() != 0:
         return ()
@@ -131,7 +132,7 @@ def as_ordinary_user() -> tuple[str, ...]:
 
 
 def run_as_ordinary_user(script: str, *arguments: str) -> str:
-    """What a Python script prints, run by a user that is not root."""
+    """Return the output of a Python script that runs as a user other than root."""
     command = [*as_ordinary_user(), sys.executable, "-c", script, *arguments]
     ended = subprocess.run(
         command, cwd=PROJECT, capture_output=True, text=True, timeout=60, check=False
@@ -142,7 +143,7 @@ def run_as_ordinary_user(script: str, *arguments: str) -> str:
 
 @contextmanager
 def open_directory(owner: int | None = None) -> Iterator[Path]:
-    """A temporary directory that everybody can enter, removed afterwards."""
+    """Yield a temporary directory that every user can enter."""
     directory = Path(tempfile.mkdtemp(prefix="spawnlog-test-", dir="/tmp"))
     directory.chmod(0o755)
     if owner is not None and os.geteuid() == 0:

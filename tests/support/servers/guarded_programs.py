@@ -1,4 +1,4 @@
-"""Programs that tests run behind gates."""
+"""Programs that tests run behind guards."""
 
 import sys
 from collections.abc import Callable, Coroutine
@@ -40,21 +40,21 @@ def daemon():
 
 
 def python(text: str, *arguments: str) -> tuple[str, ...]:
-    """The command that runs a Python text, started as fast as it can be."""
+    """Return the command that runs a Python text with the fastest start."""
     return (sys.executable, "-I", "-S", "-c", text, *arguments)
 
 
 async def started(
     launcher: ProcessLauncher, *argv: str, stdin: bytes | None = None
 ) -> GuardedProcess:
-    """A program that has its go."""
+    """Start a program and let it run."""
     process = await launcher.open(Program(argv, {"PATH": "/usr/bin:/bin"}, None, stdin))
     process.go()
     return process
 
 
 async def lines(process: GuardedProcess, count: int) -> list[str]:
-    """The first lines the program prints."""
+    """Return the first lines that the program prints."""
     text = b""
     while text.count(b"\n") < count:
         part = await process.stdout.read()
@@ -64,5 +64,5 @@ async def lines(process: GuardedProcess, count: int) -> list[str]:
 
 
 def touch(path: Path) -> Program:
-    """The program that makes a file."""
+    """Return a program that creates a file."""
     return Program(("touch", str(path)), {"PATH": "/usr/bin:/bin"}, None, None)

@@ -1,4 +1,4 @@
-"""Hooks of one configuration that are asked, without a log."""
+"""Calls of hooks of one configuration, without a log."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""A real server for hooks: it notes what it is asked, and answers as it is told."""
+"""Real server for hooks that notes calls and answers as instructed."""
 
 import base64
 import json
@@ -17,8 +17,9 @@ SECRETS = tuple(f"whsec_{base64.b64encode(one).decode()}" for one in KEYS)
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer. `said` is JSON unless it is bytes; `is_held` keeps it back until `let_go`, and
-    `breaks_off` ends the connection instead."""
+    """An answer. `said` is JSON unless it is bytes; `is_held` delays it until `let_go`;
+    `breaks_off` closes the connection instead.
+    """
 
     status: int = 200
     said: Any = b""
@@ -38,27 +39,27 @@ class Call:
 
     @property
     def hook(self) -> str:
-        """Which hook is asked; of a webhook the last part of its path."""
+        """Return the name of the hook, or the last part of a webhook's path."""
         return str(self.body.get("hook") or self.path.rpartition("/")[2])
 
     @property
     def key(self) -> str:
-        """By what a repeat is told."""
+        """Return the key that identifies repeats."""
         return str(self.headers.get("Idempotency-Key") or self.headers["webhook-id"])
 
     @property
     def event(self) -> dict[str, Any]:
-        """What it is asked about."""
+        """Return the event of the call."""
         return dict(self.body["event"])
 
     @property
     def run_id(self) -> str:
-        """The run it is about."""
+        """Return the run of the call."""
         return self.key.partition(":")[0]
 
 
 class HookServer:
-    """Answers 204 unless it is told otherwise. Use it in a `with` statement."""
+    """Server that answers 204 by default. Use it in a `with` statement."""
 
     def __init__(self) -> None:
         self._calls: list[Call] = []
@@ -87,15 +88,15 @@ class HookServer:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """Return the base URL."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def hooks(self, *names: str, **more: Any) -> dict[str, Any]:
-        """`spawnlog.hooks` with these hooks at this server."""
+        """Return `spawnlog.hooks` with these hooks at this server."""
         return {name: {"url": f"{self.url}/{name}", "timeoutSeconds": 10, **more} for name in names}
 
     def webhook(self, name: str, **more: Any) -> dict[str, Any]:
-        """A webhook at this server, signed with the first of `KEYS`."""
+        """Return a webhook at this server, signed with the first of `KEYS`."""
         plain = {"id": name, "url": f"{self.url}/{name}", "secrets": [SECRETS[0]]}
         return {**plain, "timeoutSeconds": 2, **more}
 
@@ -105,11 +106,11 @@ class HookServer:
             self._replies[hook] = list(replies)
 
     def let_go(self) -> None:
-        """Send what is kept back."""
+        """Send the delayed answers."""
         self._may_answer.set()
 
     def forget(self) -> None:
-        """As if nothing had been asked or told, also of what is still to come of these runs."""
+        """Forget all calls and answers, also later ones of these runs."""
         with self._lock:
             self._forgotten |= {call.run_id for call in self._calls}
             self._calls.clear()
@@ -117,12 +118,12 @@ class HookServer:
         self._may_answer.clear()
 
     def calls(self, hook: str | None = None) -> list[Call]:
-        """What was asked, in order."""
+        """Return the calls, in order."""
         with self._lock:
             return [call for call in self._calls if hook in (None, call.hook)]
 
     def called(self, hook: str, times: int = 1) -> list[Call]:
-        """The calls of a hook, once there are so many."""
+        """Return the calls of a hook, once there are this many."""
 
         def enough() -> list[Call] | None:
             calls = self.calls(hook)
@@ -177,4 +178,4 @@ class _Handler(BaseHTTPRequestHandler):
             return
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Log nothing."""

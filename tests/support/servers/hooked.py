@@ -1,4 +1,4 @@
-"""Configurations with hooks, for children in threads and for children that stay for messages."""
+"""Configurations with hooks, for children in threads and for children that take messages."""
 
 import json
 from collections.abc import Mapping
@@ -96,8 +96,11 @@ def hooked(
 
 
 def talkers(folder: Path) -> list[dict[str, Any]]:
-    """Return agents that take messages: `talker` answers with what it knows, `carrier` delivers by
-    itself, `lingerer` waits to be let go, `boss` spawns a waiter, `late` has its own workspace."""
+    """Return agents that take messages.
+
+    `talker` answers with what it knows, `carrier` delivers by itself, `lingerer` waits to be
+    released, `boss` spawns a waiter, `late` has its own workspace.
+    """
     lingerer = python(_LINGERER, folder, WAIT_SECONDS_MAX, output="jsonl")
     return [
         agent("talker", python(_TALKER, output="jsonl")),
@@ -109,7 +112,7 @@ def talkers(folder: Path) -> list[dict[str, Any]]:
 
 
 def asking_and_telling(outside: HookServer, **more: Any) -> dict[str, Any]:
-    """Return every hook but the one that is asked where results go."""
+    """Return every hook except the one for delivery targets."""
     return outside.hooks(*ASKING, *TELLING, timeoutSeconds=TIMEOUT_SECONDS, **more)
 
 
@@ -131,12 +134,12 @@ def staying(name: str, **more: Any) -> dict[str, Any]:
 
 
 def reply(server: Server, run_id: str) -> dict[str, Any]:
-    """Return what a talker answered, once its run is announced."""
+    """Return the answer of a talker, once its run is announced."""
     return dict(json.loads(server.result(run_id)))
 
 
 def ends_told(outside: HookServer, session_key: str) -> list[tuple[Any, Any]]:
-    """Return the ends of a session that hooks were told of: the run, and why."""
+    """Return the run and reason of each `subagentEnded` call for a session."""
     events = [call.event for call in outside.calls("subagentEnded")]
     return [
         (one["runId"], one["reason"]) for one in events if one["targetSessionKey"] == session_key

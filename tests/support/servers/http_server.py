@@ -1,4 +1,4 @@
-"""The warm server of the tests of the doors: its agents, scripts and tokens."""
+"""Shared server for tests of the interfaces: its agents, scripts and tokens."""
 
 import uuid
 from collections.abc import Iterator
@@ -20,11 +20,11 @@ while [ ! -e "{folder}/$label.go" ]; do sleep 0.02; done
 echo pondered
 """
 GHOST = "ghost"
-"""An agent that is not configured: it is refused, after the scripts have run for it."""
+"""An agent that is not configured: its spawn is refused, after its scripts have run."""
 
 
 ONE = "agent:main:the-one"
-"""The one session that the token `one` acts for; the configuration spells it twice otherwise."""
+"""The only session that the token `one` acts for; the configuration spells it in another way."""
 TOKENS: dict[str, tuple[list[str], list[str]]] = {
     "reader": (["read"], ["agent:main:reader-*"]),
     "texts": (["read", "content"], ["agent:main:reader-*"]),
@@ -39,8 +39,11 @@ TOKENS: dict[str, tuple[list[str], list[str]]] = {
 
 @contextmanager
 def http_server(folder: Path) -> Iterator[Server]:
-    """Yield a server at work; what it wrote is looked through at the end. The scripts of the agent
-    `pondering` wait for `let_go` of a label that begins with `ponder-` or `ghost-`."""
+    """Yield a running server; search everything that it wrote at the end.
+
+    The scripts of the agent `pondering` wait for `let_go` of a label with the prefix `ponder-` or
+    `ghost-`.
+    """
     folder.chmod(0o755)
     notes = folder / "notes"
     notes.mkdir(mode=0o777)

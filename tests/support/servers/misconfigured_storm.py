@@ -1,7 +1,7 @@
-"""A data directory that a storm of spawns has made, with a wrong configuration in its middle.
+"""Data directory of a storm of spawns, with a wrong configuration in its middle.
 
-For whoever has to find out from the record alone what went wrong, since when, and whom it hurt.
-`python -m tests.support.servers.misconfigured_storm DIR` makes one.
+Tests find out from the record alone what went wrong, since when, and for which requesters. `python
+-m tests.support.servers.misconfigured_storm DIR` makes one.
 """
 
 import sys
@@ -19,7 +19,7 @@ from tests.support.waiting import wait_for
 SESSIONS = 13
 CALLERS = 8
 SPAWNS = (70, 70, 60)
-"""Before the wrong configuration, under it, and behind it."""
+"""Numbers of spawns before, under, and after the wrong configuration."""
 EVERY_REVIEW = 3
 RULE = "allow_agents"
 WRONG_REVISION = 2
@@ -28,14 +28,14 @@ SETTLED_SECONDS = 60.0
 
 @dataclass
 class StormRecord:
-    """What is so of the record, by the answers that the callers got."""
+    """Facts of the record, from the answers of the callers."""
 
     refused: set[str] = field(default_factory=set)
     accepted: set[str] = field(default_factory=set)
 
 
 def storm_configuration(*allowed: str, width: int) -> dict[str, Any]:
-    """What `main` may spawn, and how many at once."""
+    """Return a configuration with the agents that `main` may spawn and the lane width."""
     main = agent("main", default=True, subagents={"allowAgents": list(allowed)})
     return configuration(
         main,
@@ -55,13 +55,13 @@ MENDED = storm_configuration("writer", "reviewer", width=24)
 
 @contextmanager
 def server_of_storm(data_dir: Path) -> Iterator[Server]:
-    """The server, before the storm or behind it."""
+    """Yield the server, before or after the storm."""
     with Server(data_dir, RIGHT) as server:
         yield server
 
 
 def blow(server: Server) -> StormRecord:
-    """Some 200 spawns of several sessions; the configuration goes wrong and is mended under way."""
+    """Make some 200 spawns of several sessions; break and repair the configuration on the way."""
     record = StormRecord()
     # What answers are described by is made at the first one, and by one thread alone.
     server.http.get("/v1/lanes")

@@ -1,4 +1,4 @@
-"""A real endpoint of the OpenAI protocol that says what it was told to, chunk by chunk."""
+"""Real endpoint of the OpenAI protocol that sends given answers, chunk by chunk."""
 
 import asyncio
 import json
@@ -12,11 +12,11 @@ from tests.support.servers.script_server import Asked, ScriptServer, answer
 KEY = "sk-key-of-the-endpoint-7f3a91"
 
 HANG = object()
-"""Say no more, and keep the connection."""
+"""Send nothing more, and keep the connection open."""
 
 
 CUT = object()
-"""Break the connection off."""
+"""Close the connection."""
 
 
 Step = bytes | float | object
@@ -24,13 +24,13 @@ Step = bytes | float | object
 
 
 def event(value: dict[str, Any] | str) -> bytes:
-    """An event of the stream."""
+    """Return an event of the stream."""
     text = value if isinstance(value, str) else json.dumps(value)
     return f"data: {text}\n\n".encode()
 
 
 def chunk(delta: dict[str, Any], finish: str | None = None) -> bytes:
-    """A piece of an answer."""
+    """Return a chunk of an answer."""
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
     return event({**_HEAD, "choices": [choice]})
 
@@ -39,19 +39,19 @@ _HEAD = {"id": "one", "object": "chat.completion.chunk", "created": 1, "model": 
 
 
 def text(words: str) -> bytes:
-    """A piece of what is said."""
+    """Return a chunk with text."""
     return chunk({"role": "assistant", "content": words})
 
 
 def call(name: str, number: int = 0, /, **arguments: Any) -> bytes:
-    """A call of a tool."""
+    """Return a chunk with a tool call."""
     function = {"name": name, "arguments": json.dumps(arguments)}
     one = {"index": number, "id": f"call-{name}-{number}", "type": "function", "function": function}
     return chunk({"role": "assistant", "tool_calls": [one]})
 
 
 def usage(taken: int, given: int, cached: int = 0) -> bytes:
-    """The count of an answer's tokens."""
+    """Return a chunk with token counts."""
     counts: dict[str, Any] = {
         "prompt_tokens": taken,
         "completion_tokens": given,
@@ -65,21 +65,25 @@ DONE = event("[DONE]")
 
 
 def said(*steps: Step, calls: bool = False) -> tuple[Step, ...]:
-    """A whole answer of these pieces; a count of tokens goes behind its end, as endpoints do it."""
+    """Return a whole answer of these chunks. Token counts follow its end, as endpoints send
+    them.
+    """
     pieces = [one for one in steps if not (isinstance(one, bytes) and b'"choices": []' in one)]
     counts = [one for one in steps if one not in pieces]
     return (*pieces, chunk({}, "tool_calls" if calls else "stop"), *counts, DONE)
 
 
 def error(status: str, message: str, *headers: str) -> bytes:
-    """An answer that is none, as a whole."""
+    """Return a whole error response."""
     body = json.dumps({"error": {"message": message}}).encode()
     return answer(body, status, "Content-Type: application/json", *headers)
 
 
 class ModelEndpoint:
-    """Says at each request the next of its model's answers; the last one again and again. Use it in
-    an `async with` statement, or elsewhere beside it in a `with` statement."""
+    """Sends the next of its model's answers to each request, and repeats the last one.
+
+    Use it in an `async with` statement, or, for a thread of its own, in a `with` statement.
+    """
 
     def __init__(self) -> None:
         self.server = ScriptServer()
@@ -115,16 +119,16 @@ class ModelEndpoint:
 
     @property
     def url(self) -> str:
-        """What a runtime has as its `baseUrl`."""
+        """Return the `baseUrl` for a runtime."""
         return f"http://127.0.0.1:{self.server.port}/v1"
 
     @property
     def bodies(self) -> list[dict[str, Any]]:
-        """What was asked."""
+        """Return the bodies of all requests."""
         return [json.loads(one.body) for one in self.server.asked]
 
     def answers(self, model: str, *answers: Iterable[Step] | bytes) -> None:
-        """What this model says from now on; bytes are a whole answer of HTTP."""
+        """Set the next answers of this model; bytes are a whole HTTP response."""
         self._answers[model] = deque(
             one if isinstance(one, bytes) else tuple(one) for one in answers
         )

@@ -1,4 +1,4 @@
-"""Children that say and do what their task tells them, when a test lets them."""
+"""Children that follow the instructions in their task, when a test lets them."""
 
 import json
 from pathlib import Path
@@ -57,5 +57,5 @@ def narrate(server: Server, *steps: dict[str, Any], **body: Any) -> str:
 
 
 def said(text: str) -> dict[str, Any]:
-    """Return a step that says this."""
+    """Return a step that sends this message."""
     return {"say": {"type": "message", "role": "assistant", "text": text}}

@@ -1,10 +1,9 @@
-"""Orchestrators that yield for their children, and end when they are told.
+"""Orchestrators that yield for their children, and end when they are told to.
 
-What a child is to do is the last line of its task, as JSON: `children` are the tasks of its own
-children, asked for one by one or, with `batch`, as a list; `turns` is how often it yields; `awaits`
-a file that it waits for, `yieldsAfter` one that it waits for between its spawns and its yield, and
-`then` what it does after it has yielded: `linger`. Each turn is noted in the folder as
-`<label>.turn-<turn>`, with the message that it was given.
+The last line of a child's task is JSON: `children` are the tasks of its own children, requested one
+by one or, with `batch`, as a list; `turns` is how often it yields; `awaits` is a file that it waits
+for; `yieldsAfter` one that it waits for between its spawns and its yield; `then` what it does after
+the yield: `linger`. Each turn is noted in the folder as `<label>.turn-<turn>`, with its message.
 """
 
 import json
@@ -64,8 +63,7 @@ else:
 
 
 def orchestrating(folder: Path) -> dict[str, Any]:
-    """Return a configuration whose one agent, `actor`, does what its task says. One run at a time
-    at each depth."""
+    """Return a configuration whose only agent, `actor`, follows its task, with lanes of width 1."""
     return configuration(
         agent("actor", python(_ACTOR, folder, WAIT_SECONDS_MAX, output="jsonl"), default=True),
         archiveAfterMinutes=0,
@@ -89,7 +87,7 @@ def turn(server: Server, label: str, number: int) -> str:
 
 
 def announcements(server: Server, label: str, count: int = 1) -> list[dict[str, Any]]:
-    """Return the announcements to the requester of an orchestrator, once there are so many."""
+    """Return the announcements to the requester of an orchestrator, once there are this many."""
 
     def entries() -> list[dict[str, Any]]:
         found = server.inbox(f"agent:actor:{label}")

@@ -1,4 +1,4 @@
-"""Being an ordinary user for a while, to whom folders may be closed; root may do everything."""
+"""Temporary change to an ordinary user, to whom folders may be closed; root may do everything."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -9,12 +9,12 @@ NOBODY = 65534
 Becoming = Callable[..., AbstractContextManager[None]]
 
 
-"""Given paths are the user's meanwhile."""
+"""Context manager that gives these paths to the user meanwhile."""
 
 
 @contextmanager
 def ordinary_user(*given: Path) -> Iterator[None]:
-    """The whole process is that user, every thread of it: nothing else may be going on."""
+    """Make the whole process that user, with every thread: nothing else may run."""
     user, group = os.geteuid(), os.getegid()
     if user != 0:
         yield

@@ -1,4 +1,4 @@
-"""A real pgbouncer in front of the databases of the tests."""
+"""Real pgbouncer in front of the databases of the tests."""
 
 import os
 import pwd
@@ -39,7 +39,7 @@ def _listens(place: Path) -> bool:
 
 @contextmanager
 def pooled(url: str, mode: str, *more: str) -> Iterator[str]:
-    """Give the URL of a database behind a pooler with this `pool_mode`, until the end of the block.
+    """Yield the URL of a database behind a pooler with this `pool_mode`.
 
     `more` are further lines of pgbouncer's configuration.
     """

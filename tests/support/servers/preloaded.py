@@ -1,6 +1,7 @@
-"""The command of the product in processes that have loaded it before: for servers that are started
-again and again. A process of its own forks for each start, so that loading is paid for once; what
-the command itself takes to load is tested where it is started as users do.
+"""Preloaded processes of the product's command, for servers that are started again and again.
+
+A separate process forks for each start, so that imports are paid for once. The time that the
+command itself takes to load is tested where it is started as users do.
 """
 
 import atexit
@@ -38,7 +39,7 @@ STATUS_BYTES = 8
 
 
 class PreloadedProcess:
-    """A command under way; what tests use of `subprocess.Popen`."""
+    """A running command, with the part of `subprocess.Popen` that tests use."""
 
     def __init__(self, pid: int, stdout: IO[str], status: int) -> None:
         self.pid = pid
@@ -50,7 +51,7 @@ class PreloadedProcess:
         self._one_at_a_time = threading.Lock()
 
     def poll(self) -> int | None:
-        """The exit status, negative for a signal; None while it runs."""
+        """Return the exit status, negative for a signal; None while it runs."""
         return self._read(0)
 
     def wait(self, timeout: float | None = None) -> int:
@@ -76,11 +77,9 @@ class PreloadedProcess:
                 os.kill(self.pid, number)
 
     def terminate(self) -> None:
-        """SIGTERM."""
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """SIGKILL."""
         self.send_signal(signal.SIGKILL)
 
 
@@ -101,7 +100,9 @@ class Preloader:
         self._one_at_a_time = threading.Lock()
 
     def serves(self) -> bool:
-        """Whether a process that it forks is what one would be that is started here and now."""
+        """Return True if a forked process equals one that is started now, with the same
+        privileges.
+        """
         return self._process.poll() is None and self._privileges == privileges()
 
     def start(
@@ -149,13 +150,13 @@ class Preloader:
         return int(self._socket.recv(STATUS_BYTES * 2)), status
 
     def close(self) -> None:
-        """End it; what it has started goes on."""
+        """End it; the processes that it has started continue."""
         self._socket.close()
         self._process.wait(10)
 
 
 def privileges() -> tuple[object, ...]:
-    """What a process inherits of rights and limits."""
+    """Return the rights and limits that a process inherits."""
     limits = (resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_NPROC)
     return (os.getresuid(), os.getresgid(), *map(resource.getrlimit, limits))
 
@@ -165,7 +166,7 @@ _making = threading.Lock()
 
 
 def preloader() -> Preloader:
-    """The one of this process."""
+    """Return the preloader of this process."""
     with _making:
         if os.getpid() not in _preloaders:
             made = _preloaders[os.getpid()] = Preloader()
@@ -174,7 +175,7 @@ def preloader() -> Preloader:
 
 
 def run_command(*argv: str, seconds_max: float = 120) -> subprocess.CompletedProcess[str]:
-    """What a command has said when it has ended."""
+    """Run a command and return its output."""
     with tempfile.TemporaryFile("w+", encoding="utf-8") as stderr:
         process = preloader().start(argv, environment=os.environ, stderr=stderr.fileno())
         assert process.stdout is not None
@@ -200,7 +201,7 @@ class _Forks:
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
 
     def serve(self) -> Sequence[str] | None:
-        """None at the end; in a process that was forked, the arguments of its command."""
+        """Return None at the end or, in a forked process, the arguments of its command."""
         while True:
             sources: list[Any] = [self._requests, self._woken]
             ready, _, _ = select.select(sources, [], [])

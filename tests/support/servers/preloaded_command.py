@@ -1,6 +1,6 @@
-"""The command `spawnlog` for shells and programs of users, forked from the preloaded process.
+"""The command `spawnlog` for shells and user programs, forked from the preloaded process.
 
-The README's tour starts it sixty times, and each start imports for 0.3 s of a processor. `make
+The README's tour starts it sixty times, and each start imports for 0.3 s of processor time. `make
 test-all` starts the installed command.
 """
 

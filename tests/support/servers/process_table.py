@@ -8,7 +8,7 @@ from tests.support.waiting import until
 
 
 def state(pid: int) -> str:
-    """One letter: R running, S sleeping, T stopped, Z ended but not reaped; X when gone."""
+    """Return one letter: R running, S sleeping, T stopped, Z ended but not reaped; X when gone."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
@@ -25,7 +25,7 @@ def children(pid: int) -> list[int]:
 
 
 def carrying(token: str) -> list[int]:
-    """Processes with the token in their command line."""
+    """Return the processes with the token in their command line."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -39,7 +39,7 @@ def carrying(token: str) -> list[int]:
 
 
 def open_descriptors() -> set[str]:
-    """Of this process, as names with what they lead to."""
+    """Return the open descriptors of this process, as names with their targets."""
     found = set()
     for name in os.listdir("/proc/self/fd"):
         try:
@@ -50,8 +50,9 @@ def open_descriptors() -> set[str]:
 
 
 async def until_no_more_is_open(before: set[str]) -> None:
-    """Waits until no descriptor is open that was not before: another thread of the tests may have
-    one open just now."""
+    """Wait until no other descriptor is open than before. Another thread may have opened one just
+    now.
+    """
     await until(lambda: open_descriptors() <= before)
 
 

@@ -1,4 +1,4 @@
-"""Rebuilds in processes of their own, and what there is to see of one in the database."""
+"""Rebuilds in separate processes, and their traces in the database."""
 
 import asyncio
 import signal
@@ -45,19 +45,19 @@ asyncio.run(rebuild(url, on_progress=heard))
 
 
 async def rows(running: RunningLog) -> dict[str, list[Any]]:
-    """Every row of the projections."""
+    """Return every row of the projections."""
     return {table: await running.ask(query) for table, query in ROWS.items()}
 
 
 async def catalog(running: RunningLog) -> list[Any]:
-    """Everything that hangs on the tables: their columns, indexes, constraints, rights."""
+    """Return all columns, indexes, constraints and rights of the tables."""
     return await running.ask(_CATALOG)
 
 
 async def killed_rebuild(
     running: RunningLog, step: str, done: int, *, in_processes: bool, page: int
 ) -> None:
-    """A rebuild that is killed with SIGKILL when it says that it has done so much of a step."""
+    """Run a rebuild, and kill it with SIGKILL when it has done this much of a step."""
     least = "0" if in_processes else str(10**9)
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", _PROGRAM, running.url, step, str(done), least, str(page)),
@@ -76,7 +76,7 @@ async def killed_rebuild(
 
 @asynccontextmanager
 async def held_table(url: str, table: str, mode: str = "ACCESS SHARE") -> AsyncIterator[None]:
-    """Somebody reads the table, or holds it in another mode, for as long as the block lasts."""
+    """Lock the table in a mode during the block, by default as a reader."""
     async with await open_connection(url, application="test") as connection:
         await connection.execute("SET idle_in_transaction_session_timeout = 0")
         await connection.execute("BEGIN")

@@ -1,4 +1,4 @@
-"""A small real HTTP server that answers as it was told to, and remembers what it was asked."""
+"""Small real HTTP server that sends given answers and notes the requests."""
 
 import contextlib
 import json
@@ -23,8 +23,9 @@ class Asked:
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer. A `body` that is text is sent as it stands; `break_off` closes the connection
-    after a body that is announced as longer."""
+    """An answer. A `body` that is text is sent unchanged; `break_off` closes the connection after a
+    body that is shorter than announced.
+    """
 
     body: Any
     status: int = 200
@@ -37,7 +38,7 @@ Answering = Reply | Callable[[Asked], Reply]
 
 
 class RecordedApi:
-    """Answers by method and path; `asked` is what came, in order."""
+    """Answers by method and path; `asked` are the requests, in order."""
 
     def __init__(self) -> None:
         self.asked: list[Asked] = []
@@ -46,11 +47,11 @@ class RecordedApi:
         self.url = ""
 
     def on(self, method: str, path: str, *answers: Answering) -> None:
-        """Give these answers one after another, the last of them for ever."""
+        """Send these answers one after another, then repeat the last one."""
         self._answers[(method, path)] = list(answers)
 
     def answer(self, asked: Asked) -> Reply:
-        """The next answer to a request; a 404 problem when none was told."""
+        """Return the next answer to a request, or a 404 problem if there is none."""
         with self._lock:
             self.asked.append(asked)
             answers = self._answers.get((asked.method, asked.path))
@@ -61,7 +62,7 @@ class RecordedApi:
 
 
 def problem(status: int, **members: Any) -> Reply:
-    """A problem document."""
+    """Return a problem document."""
     return Reply(
         {"type": "about:blank", "status": status, **members},
         status=status,
@@ -71,7 +72,7 @@ def problem(status: int, **members: Any) -> Reply:
 
 @contextlib.contextmanager
 def recorded_api() -> Iterator[RecordedApi]:
-    """A server on a free port of this machine, for the time of the block."""
+    """Yield a server on a free port during the block."""
     api = RecordedApi()
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_for(api))
     api.url = f"http://127.0.0.1:{server.server_port}"
@@ -115,6 +116,6 @@ def _handler_for(api: RecordedApi) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(sent)
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Nothing: a test tells what it must."""
+            """Log nothing."""
 
     return Handler

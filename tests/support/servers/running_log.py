@@ -1,4 +1,4 @@
-"""A log at work on a database, as one server process has it."""
+"""Running log on a database, as one server process has it."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -34,7 +34,7 @@ POOL_WAIT_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class RunningLog:
-    """A log, what reads from it, and the database beneath."""
+    """A log, its readers, and its database."""
 
     url: str
     log: PostgresLog
@@ -42,22 +42,22 @@ class RunningLog:
 
     @property
     def tail(self) -> LogTail:
-        """The tail of this process."""
+        """Return the tail of this process."""
         return self.log.tail
 
     async def ask(self, query: str, *values: Any) -> list[Any]:
-        """The rows of a query, past the log."""
+        """Return the rows of a query, bypassing the log."""
         async with self.pool.connection() as connection:
             cursor = await connection.execute(query, values or None)
             return await cursor.fetchall() if cursor.description else []
 
     async def erase(self, session_id: UUID) -> None:
-        """Leave of a session what an erasure leaves: no text, and no key."""
+        """Delete the texts and the key of a session."""
         for table in ("contents", "content_keys"):
             await self.ask(f"DELETE FROM {table} WHERE session_id = %s", session_id)
 
     async def events(self) -> Sequence[RecordedEvent]:
-        """Everything that is recorded, without gaps in the positions."""
+        """Return all recorded events; assert that positions have no gaps."""
         events = await self.log.read(limit=EVENTS_MAX)
         positions = [recorded.envelope.position for recorded in events]
         assert positions == list(range(1, len(events) + 1))
@@ -65,39 +65,39 @@ class RunningLog:
         return events
 
     async def types(self) -> list[str]:
-        """The types of all events, in order."""
+        """Return the types of all events, in order."""
         return [recorded.envelope.type for recorded in await self.events()]
 
     async def commits(self) -> int:
-        """In how many transactions all of it was recorded."""
+        """Return the number of transactions that recorded all of it."""
         return int((await self.ask("SELECT count(*) FROM commits"))[0][0])
 
     def other(self) -> AbstractAsyncContextManager["RunningLog"]:
-        """The same log as another process has it."""
+        """Return the same log as another process has it."""
         return running_on(self.url)
 
     def registry(self) -> Registry:
-        """Reads the rows."""
+        """Return a registry on the database."""
         return PostgresRegistry(self.pool)
 
     def contents(self) -> Contents:
-        """Reads the texts."""
+        """Return the texts of the database."""
         return PostgresContents(self.pool)
 
     def coordination(self) -> Coordination:
-        """Leases and claims."""
+        """Return the leases and claims of the database."""
         return PostgresCoordination(self.pool)
 
     def staged(self) -> StagedFiles:
-        """Files that were set aside."""
+        """Return the staged files of the database."""
         return PostgresStagedFiles(self.pool)
 
     def transcripts(self, folder: Path) -> Transcripts:
-        """What children say; files are kept in a folder."""
+        """Return the transcripts, with files in this folder."""
         return StoredTranscripts(self.pool, folder)
 
     async def backends(self, query: str) -> list[int]:
-        """The backends of this database whose last query was like this one."""
+        """Return the backends of this database whose last query was like this one."""
         rows = await self.ask(
             "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
             " AND application_name = 'spawnlog test' AND query LIKE %s",
@@ -110,7 +110,7 @@ class RunningLog:
         return bool((await self.ask("SELECT pg_terminate_backend(%s)", pid))[0][0])
 
     async def writers(self) -> list[int]:
-        """The backends that hold the append lock or wait for it."""
+        """Return the backends that hold the append lock or wait for it."""
         rows = await self.ask(
             "SELECT pid FROM pg_locks JOIN pg_database ON pg_database.oid = database"
             " WHERE datname = current_database() AND locktype = 'advisory' AND classid = %s",
@@ -120,7 +120,7 @@ class RunningLog:
 
 
 async def identity_of(connection: LogConnection) -> tuple[UUID, str]:
-    """The log's id and its schema."""
+    """Return the log's id and its schema."""
     cursor = await connection.execute("SELECT log_id, current_schema() FROM log_head")
     row = await cursor.fetchone()
     assert row is not None
@@ -129,7 +129,7 @@ async def identity_of(connection: LogConnection) -> tuple[UUID, str]:
 
 @asynccontextmanager
 async def open_pool(url: str) -> AsyncIterator[AsyncConnectionPool[LogConnection]]:
-    """Connections for reading, set up as a server sets them up."""
+    """Yield a pool for reads, set up as in a server."""
     pool = await connections.open_pool(
         url,
         application="reads",
@@ -146,7 +146,7 @@ async def open_pool(url: str) -> AsyncIterator[AsyncConnectionPool[LogConnection
 
 @asynccontextmanager
 async def running_on(url: str, *, connect: Connect | None = None) -> AsyncIterator[RunningLog]:
-    """A log that writes and follows until the end of the block."""
+    """Yield a log that writes and follows until the end of the block."""
 
     async def plainly() -> LogConnection:
         return await open_connection(url, application="test")

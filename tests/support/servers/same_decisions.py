@@ -1,4 +1,4 @@
-"""What-if with nothing changed, about all that a server has decided: nothing may be otherwise."""
+"""What-if under unchanged configurations: every recorded decision must be the same."""
 
 import json
 from typing import Any
@@ -8,12 +8,14 @@ import httpx2
 from tests.support.tiers import share
 
 UNDECIDED = "it is still being prepared, so there is no decision to compare with"
-"""What is under way has come to no decision yet."""
+"""Text about a spawn in preparation, which has no decision yet."""
 
 
 def differing_decisions(http: httpx2.Client, *, has_erased: bool) -> list[dict[str, Any]]:
-    """The decisions that would be other ones under the configuration that they were made under.
-    `has_erased`: a test has erased texts of this server, and of those nobody can know."""
+    """Return the decisions that differ under their own configuration.
+
+    With `has_erased`, a test has erased texts of this server, so that some decisions are unknown.
+    """
     found = []
     # The plain way knows without looking that some are alike: `make test-all` tries it, too.
     for both in (False, True) if share() == 1 else (True,):

@@ -1,4 +1,4 @@
-"""A real server for scripts at a URL: it notes what it is asked, and answers byte by byte."""
+"""Real server for scripts at a URL that notes requests and answers byte by byte."""
 
 import asyncio
 import ssl
@@ -23,19 +23,19 @@ Answering = Callable[[Asked, asyncio.StreamWriter], Awaitable[None]]
 def answer(
     body: bytes = b"", status: str = "200 OK", *headers: str, length: int | None = None
 ) -> bytes:
-    """A whole answer, as it goes over the wire."""
+    """Return a whole response in bytes."""
     size = len(body) if length is None else length
     lines = [f"HTTP/1.1 {status}", f"Content-Length: {size}", "Connection: close", *headers]
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
 def redirect(location: str, status: str = "302 Found") -> bytes:
-    """An answer that leads elsewhere."""
+    """Return a redirect to this location."""
     return answer(b"", status, f"Location: {location}")
 
 
 class ScriptServer:
-    """Answers 404 where nothing else was said. Use it in an `async with` statement."""
+    """Answers 404 by default. Use it in an `async with` statement."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self._tls = tls
@@ -57,7 +57,7 @@ class ScriptServer:
 
     @property
     def open(self) -> int:
-        """How many connections there are."""
+        """Return the number of connections."""
         return len(self._tasks)
 
     def at(self, path: str, answers: bytes | Answering, host: str = "127.0.0.1") -> str:
@@ -83,7 +83,7 @@ class ScriptServer:
 
 
 async def _while_there(work: Awaitable[None], reader: asyncio.StreamReader) -> None:
-    """Ends the work when the other side goes."""
+    """Cancel the work if the other side disconnects."""
     working, gone = asyncio.ensure_future(work), asyncio.ensure_future(reader.read(1))
     try:
         await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)

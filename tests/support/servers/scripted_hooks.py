@@ -1,4 +1,4 @@
-"""Hooks in this process that answer as a test says, and work on a log that asks them."""
+"""Hooks in this process that answer as a test says, and work on a log that calls them."""
 
 import asyncio
 from collections.abc import Mapping
@@ -22,8 +22,9 @@ Says = Mapping[str, object] | None
 
 
 class ScriptedHooks:
-    """Implements `Hooks`. What is thrown or said next, the last of it again and again; without
-    anything it says nothing."""
+    """Implements `Hooks`. Raises or returns the next item, repeating the last one; without items
+    the answers are empty.
+    """
 
     def __init__(self, *replies: Says | HookError) -> None:
         self._replies = list(replies) or [None]
@@ -32,7 +33,7 @@ class ScriptedHooks:
         self.may_answer.set()
 
     async def ask(self, _: PinnedConfiguration, call: HookCall) -> HookAnswer:
-        """As it was told to."""
+        """Note the call, and raise or return the next item."""
         self.calls.append(call)
         reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
         await self.may_answer.wait()

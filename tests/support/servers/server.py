@@ -1,4 +1,4 @@
-"""The server of the tests: `spawnlog serve` as a process, and what tests ask of it."""
+"""Server of the tests: `spawnlog serve` as a process, and requests to it."""
 
 import contextlib
 import json
@@ -31,9 +31,9 @@ START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 30.0
 ANSWER_SECONDS_MAX = 60.0
 QUICK_LEASE_SECONDS = 2.0
-"""`leaseSeconds` of a server that is killed: its successor waits for no more than this."""
+"""`leaseSeconds` of a server that is killed, the time that its successor waits."""
 SOUND = ("verify", "rebuild")
-"""Commands that find nothing wrong in a log that is right and whose tables are what it says."""
+"""Commands that find no fault in a sound log with matching tables."""
 MAIN = "infrastructure.inbound.command_line.main"
 EXPIRE = "UPDATE {} SET until = clock_timestamp() WHERE holder NOT LIKE 'external:%%' AND holder IN"
 OF_OTHERS = "(SELECT holder FROM holders WHERE url IS DISTINCT FROM %s)"
@@ -53,7 +53,7 @@ class Background:
             self._answers.append(self._ask())
 
     def answer(self) -> httpx2.Response | None:
-        """Return the answer, once it is there; None if the connection was lost."""
+        """Return the answer once it is there; None if the connection was lost."""
         self._thread.join(ANSWER_SECONDS_MAX)
         assert not self._thread.is_alive()
         return self._answers[0] if self._answers else None
@@ -68,12 +68,12 @@ class HeldRun:
 
     @property
     def run_id(self) -> str:
-        """Its id."""
+        """Return the run id."""
         return str(self.answer["runId"])
 
     @property
     def child(self) -> str:
-        """The key of the child's session."""
+        """Return the key of the child's session."""
         return str(self.answer["childSessionKey"])
 
 
@@ -81,13 +81,13 @@ class Server:
     """A server process and its client. `start` starts it again after it was stopped or killed.
 
     Args:
-        config: As `configuration` makes it, or a file.
-        folder: Where its children and scripts leave notes; `notes` beside the data directory.
+        config: Result of `configuration`, or a file.
+        folder: Folder for notes of its children and scripts; `notes` beside the data directory.
         database_url: By default the database of its data directory.
         dies: Let `die_at` kill it at a place in the log.
-        secrets: What its configuration calls `${NAME_TOKEN}`, by `name`.
-        name: What its own files beside the data directory begin with.
-        prefix: Words in front of the command, such as a program that becomes another user.
+        secrets: Values of `${NAME_TOKEN}` in its configuration, by `name`.
+        name: Prefix of its own files beside the data directory.
+        prefix: Words before the command, such as a program that becomes another user.
         program: The module of the command, if it is not the product's.
     """
 
@@ -217,7 +217,7 @@ class Server:
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     def kill(self) -> None:
-        """kill -9."""
+        """Kill it with SIGKILL."""
         assert self.process is not None
         self.process.send_signal(signal.SIGKILL)
         self._reap()
@@ -270,7 +270,7 @@ class Server:
         part.rename(self._order)
 
     def wait_death(self) -> None:
-        """Wait until it has killed itself, as it was ordered."""
+        """Wait until it has killed itself, as it was ordered to."""
         assert self.wait_exit() == -signal.SIGKILL, self.log()
         assert not self._order.exists()
 
@@ -307,7 +307,7 @@ class Server:
     # Its configuration.
 
     def reload(self, values: Mapping[str, Any]) -> str:
-        """Change its file and send SIGHUP. Return what it logs until the change is active."""
+        """Change its file and send SIGHUP. Return its log lines until the change is active."""
         return self._reload(json.dumps(values))
 
     @contextmanager
@@ -339,13 +339,13 @@ class Server:
 
     @property
     def http(self) -> httpx2.Client:
-        """A client with the administrator's token."""
+        """Return a client with the administrator's token."""
         assert self._http is not None
         return self._http
 
     @property
     def token(self) -> str:
-        """The administrator's token."""
+        """Return the administrator's token."""
         return (self.data_dir / "admin-token").read_text("utf-8").strip()
 
     @contextmanager
@@ -356,7 +356,7 @@ class Server:
 
     @staticmethod
     def new_session(name: str = "test") -> str:
-        """Return the key of a session of the agent `main` that nobody else uses."""
+        """Return a unique session key of the agent `main`."""
         return f"agent:main:{name}-{uuid.uuid4().hex}"
 
     def spawn(
@@ -367,7 +367,7 @@ class Server:
         key: str | None = None,
         **body: Any,
     ) -> httpx2.Response:
-        """`POST /v1/spawns` for a session, with the Idempotency-Key `key`."""
+        """Send `POST /v1/spawns` for a session, with the Idempotency-Key `key`."""
         headers = {"Idempotency-Key": key} if key else {}
         whole = {"requester": {"sessionKey": session}, "task": task, **body}
         return self.http.post("/v1/spawns", json=whole, headers=headers)
@@ -460,7 +460,7 @@ class Server:
         return self.get(f"/v1/runs/{run_id}", **query)
 
     def result(self, run_id: str) -> str:
-        """Return what the child of a run answered, once it is announced. It must have succeeded."""
+        """Return the result of a run, once it is announced; assert that it succeeded."""
         run = self.run(run_id, "announced")
         assert run["outcome"] == "success", run
         return str(run["resultText"]).strip()
@@ -486,8 +486,8 @@ class Server:
         return [str(one["type"]) for one in self.recorded(run_id)]
 
     def steps(self, run_id: str) -> list[str]:
-        """Return the names of a run's events, of a step with the step (`StepTaken:workspace`), of
-        an effect with what came of it: `hook:subagentEnded:done`, `failed`, `parked`, `redriven`.
+        """Return the names of a run's events, with the step (`StepTaken:workspace`), or with name
+        and result of an effect: `hook:subagentEnded:done`, `failed`, `parked`, `redriven`.
         """
         return [_step_name(one["type"], one["payload"]) for one in self.recorded(run_id)]
 
@@ -554,7 +554,7 @@ class Server:
         return wait_for(f"the note {name}", lambda: path.exists() and path.read_text("utf-8"))
 
     def began(self, run_id: str) -> str:
-        """Return what the child of a run noted when it began to wait for `let_go`."""
+        """Return the note of a run's child from the moment when it began to wait for `let_go`."""
         return self.note(f"{run_id}.began")
 
     def touch(self, name: str) -> None:
@@ -568,7 +568,7 @@ class Server:
     # What stands in its log and in its database.
 
     def log(self) -> str:
-        """Return what it wrote to stderr."""
+        """Return its standard error."""
         return self.log_path.read_text("utf-8") if self.log_path.exists() else ""
 
     def log_command(self, order: str) -> subprocess.CompletedProcess[str]:
@@ -579,8 +579,9 @@ class Server:
         return run_command("log", order, *place)
 
     def log_faults(self, *orders: str) -> list[str]:
-        """Return what these commands of `spawnlog log` find wrong in its log, and print what else
-        they say."""
+        """Return the faults that these commands of `spawnlog log` find in its log; print their
+        other output.
+        """
         faults = []
         for order in orders:
             done = self.log_command(order)
@@ -591,7 +592,7 @@ class Server:
         return faults
 
     def require_quiet(self) -> None:
-        """Require that it reported no error and wrote none of its secrets."""
+        """Assert that it logged no error and none of its secrets."""
         log = self.log()
         assert "Traceback" not in log, log[-5000:]
         assert " ERROR " not in log, log[-5000:]
@@ -599,14 +600,15 @@ class Server:
             assert secret not in log, f"the {name} token stands in the log"
 
     def require_sound_log(self) -> None:
-        """Require that its log verifies, that its tables are what the events say, and that it
-        reported no error. It has stopped."""
+        """Assert that its log verifies, that its tables match the events, and that it logged no
+        error. It must have stopped.
+        """
         assert self.log_faults(*SOUND) == []
         assert " ERROR " not in self.log(), self.log()
 
     @property
     def conninfo(self) -> str:
-        """Where its database is."""
+        """Return the connection string of its database."""
         return self.database_url or Home.at(self.data_dir / "postgres").conninfo()
 
     def ask_database(self, query: str, *values: object) -> list[Any]:
@@ -625,7 +627,7 @@ class Server:
         self._erase("DELETE FROM contents WHERE content_id = %s", content_id)
 
     def erase_transcript(self, run_id: str) -> None:
-        """Erase what was said in one run."""
+        """Delete the transcript of a run."""
         self._erase("DELETE FROM transcript_entries WHERE run_id = %s", run_id)
 
     def _erase(self, statement: str, which: str) -> None:
@@ -633,8 +635,10 @@ class Server:
         self.ask_database(statement, which)
 
     def differing_decisions(self) -> list[dict[str, Any]]:
-        """Return what it would decide otherwise if nothing were changed. One that dies is started
-        again for that; one that was stopped is not asked."""
+        """Return the recorded decisions that it would now make otherwise, although nothing changed.
+
+        A server with `dies` is started again for that; a stopped one is not asked.
+        """
         if self._dies:
             self.ensure_running()
         if self._http is None or not self.is_running():
@@ -655,7 +659,7 @@ def _step_name(kind: str, payload: dict[str, Any]) -> str:
 
 
 Serve = Callable[..., Server]
-"""Starts a server: `serve(*agents, **settings)`, as `configuration` takes them."""
+"""Starts a server: `serve(*agents, **settings)`, with the arguments of `configuration`."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The configurations of a server process on a log, and the files that it has read."""
+"""Configurations of a server process on a log, and the files that it has read."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A real receiver of spans: it takes what is sent by OTLP over HTTP, and keeps it."""
+"""Real receiver of spans by OTLP over HTTP, which keeps them."""
 
 import threading
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class TakenSpan:
 
 @dataclass
 class SpanServer:
-    """Use it in a `with` statement. `status` is what it answers."""
+    """Use it in a `with` statement. `status` is the status of its answers."""
 
     status: int = 200
     spans: list[TakenSpan] = field(default_factory=list)
@@ -59,7 +59,7 @@ class SpanServer:
                 self.wfile.write(answer)
 
             def log_message(self, *_: object) -> None:
-                """Says nothing."""
+                """Log nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
@@ -75,11 +75,11 @@ class SpanServer:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """Return the base URL."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def of_run(self, run_id: str, name: str = "invoke_agent") -> TakenSpan:
-        """The span of a run whose name begins so, once it has come."""
+        """Return the span of a run whose name has this prefix, once it has come."""
         return self.find(
             f"a span {name} of {run_id}",
             lambda one: (
@@ -88,7 +88,7 @@ class SpanServer:
         )
 
     def find(self, what: str, fits: Callable[[TakenSpan], bool]) -> TakenSpan:
-        """The first span that fits, once it has come."""
+        """Return the first span that matches, once it has come."""
         return wait_for(what, lambda: next((one for one in list(self.spans) if fits(one)), None))
 
 

@@ -8,7 +8,7 @@ from tests.support.servers.configurations import agent, command, configuration, 
 from tests.support.servers.server import QUICK_LEASE_SECONDS
 
 WIDTH = 2
-"""How many runs go on at a time at each depth."""
+"""Width of the lanes."""
 CHILDREN_MAX = 5
 LEASE_SECONDS = 10
 DRAIN_SECONDS = 2
@@ -76,7 +76,7 @@ def mortal_stories(folder: Path) -> dict[str, Any]:
 
 
 _WITHOUT_SCRIPTS = {"subagents": {"contextScripts": {"ignore": ["identity"]}}}
-"""Nothing has to be asked for a child of such an agent."""
+"""Settings of agents whose children run no script."""
 
 
 _WORDS = {"id": "words", "name": "words", "cost": {"input": 3, "output": 15}}

@@ -1,5 +1,4 @@
-"""The document about time travel: its commands, and a server of its examples in a folder with the
-files that it speaks of."""
+"""The document about time travel: its commands, and a server with its examples and files."""
 
 import re
 import shlex
@@ -16,23 +15,23 @@ DOCUMENT = (ROOT / "docs" / "time-travel.md").read_text("utf-8")
 
 
 def commands(part: str = DOCUMENT) -> list[list[str]]:
-    """Those of the document or of a part of it, in their order, as a shell takes them apart."""
+    """Return the commands of the document or of a part of it, in order, split as by a shell."""
     return [shlex.split(line)[1:] for line in re.findall(r"^\$ (spawnlog .+)$", part, re.M)]
 
 
 def commands_that_record() -> list[list[str]]:
-    """Those at its beginning: what all others look back at."""
+    """Return the commands at its beginning, which record what the others look at."""
     return commands(DOCUMENT.partition("## Moments")[0])
 
 
 def status_of_recording(words: list[str]) -> int:
-    """The exit status that the document says one of them has: the sixth child is refused."""
+    """Return the documented exit status of one of them: the sixth child is refused."""
     return 3 if words[1:2] == ["Sleep for 1 second"] else 0
 
 
 @contextmanager
 def server_of_examples(made: Path) -> Iterator[Server]:
-    """The server, on a copy of a data directory that nobody uses."""
+    """Yield the server, on a copy of an unused data directory."""
     with new_place() as place:
         examples = Path(shutil.copytree(ROOT / "examples", place / "examples"))
         (block,) = re.findall(r"^```json\n(.*?)^```$", DOCUMENT, re.M | re.S)

@@ -1,4 +1,4 @@
-"""A real server of tools that speaks MCP, and notes who comes with what."""
+"""Real MCP server with tools, which notes its callers."""
 
 import asyncio
 import threading
@@ -11,8 +11,9 @@ from starlette.types import Receive, Scope, Send
 
 
 class ToolServer:
-    """Has `add`, `fail`, `hang`, `echo`, `long` and a `sessions_yield` that says what the true one
-    says. `url` is where its tools are."""
+    """Server with `add`, `fail`, `hang`, `echo`, `long`, and a `sessions_yield` with the real
+    tool's result. `url` is the address of its tools.
+    """
 
     def __init__(self) -> None:
         self.url = ""
@@ -67,7 +68,7 @@ class ToolServer:
         await self._app(scope, receive, send)
 
     async def serve(self, ready: asyncio.Event | threading.Event, over: asyncio.Event) -> None:
-        """Serves until it is over."""
+        """Serve until `over` is set."""
         server = uvicorn.Server(
             uvicorn.Config(self, port=0, log_level="error", timeout_graceful_shutdown=1)
         )
@@ -83,7 +84,7 @@ class ToolServer:
 
 @asynccontextmanager
 async def tool_server() -> AsyncIterator[ToolServer]:
-    """One in this loop."""
+    """Yield a server in this event loop."""
     tools, ready, over = ToolServer(), asyncio.Event(), asyncio.Event()
     serving = asyncio.create_task(tools.serve(ready, over))
     await ready.wait()
@@ -96,7 +97,7 @@ async def tool_server() -> AsyncIterator[ToolServer]:
 
 @contextmanager
 def tool_server_beside() -> Iterator[ToolServer]:
-    """One in a thread of its own."""
+    """Yield a server in a separate thread."""
     tools, ready = ToolServer(), threading.Event()
     loop, over = asyncio.new_event_loop(), asyncio.Event()
     thread = threading.Thread(target=loop.run_until_complete, args=(tools.serve(ready, over),))
