@@ -26,7 +26,7 @@ SessionOption = Annotated[
 
 
 def relay_mcp(session: SessionOption = None, *, place: ApiPlace) -> None:
-    """Serve the tools for models (MCP) over standard input and output.
+    """Serve the MCP tools over standard input and output.
 
     An agent starts this command as its MCP server. Requests are forwarded to a running spawnlog.
     """

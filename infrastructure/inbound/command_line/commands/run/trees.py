@@ -38,7 +38,7 @@ def run_tree(
     *,
     api: ApiOptions,
 ) -> None:
-    """Draw the session of a run and everything below it, with time bars."""
+    """Draw a run's session and everything below it, with time bars."""
     with api.client() as client:
         run_id = find_run(client, name).run_id
         key = client.get(path_of("runs", run_id)).value.get("childSessionKey")
