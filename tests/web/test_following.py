@@ -34,8 +34,8 @@ def entry(kind: str, **body: Any) -> dict[str, Any]:
 
 def seconds(page: Page, words: str) -> float:
     """The seconds that follow the words."""
-    text = page.get_by_text(re.compile(rf"^{words} [0-9.]+s$")).inner_text()
-    return float(text.removeprefix(f"{words} ").removesuffix("s"))
+    text = page.get_by_text(re.compile(rf"^{words} [0-9.]+ s$")).inner_text()
+    return float(text.removeprefix(f"{words} ").removesuffix(" s"))
 
 
 def test_run_at_work_is_followed(page: Page, server: Server) -> None:
@@ -82,9 +82,9 @@ def test_time_at_work_grows_by_the_server_clock(page: Page, server: Server) -> N
     page.goto("/ui/tree/main")
     row = page.get_by_role("treegrid").get_by_role("row").filter(has_text="timed")
     took = row.get_by_role("gridcell").nth(6)
-    expect(took).to_have_text(re.compile(r"^[2-9][0-9.]*s|^\d\d"))
+    expect(took).to_have_text(re.compile(r"^[2-9][0-9.]* s|^\d\d"))
     page.goto("/ui/runs")
     row = page.get_by_role("grid", name="Runs").get_by_role("row").filter(has_text="timed")
-    expect(row.get_by_role("gridcell").nth(5)).to_have_text(re.compile(r"^[2-9][0-9.]*s|^\d\d"))
+    expect(row.get_by_role("gridcell").nth(5)).to_have_text(re.compile(r"^[2-9][0-9.]* s|^\d\d"))
     server.touch("timed.go")
     server.run(run_id, "ended")

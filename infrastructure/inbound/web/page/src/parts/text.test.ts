@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { clockAfter, counted, cut, dollars, duration, millisecondsBetween, quoted, visible } from './text'
+import { clockAfter, counted, cut, dollars, duration, millisecondsBetween, quoted, tokens, visible } from './text'
 
 describe('a text of others', () => {
   test('shows what would hide in it or turn it round', () => {
@@ -24,7 +24,7 @@ test('signs that nobody sees are seen', () => {
   expect(visible('a\u{e0041}b\u00adc\u3164d')).toBe('a⟨E0041⟩b⟨00AD⟩c⟨3164⟩d')
 })
 
-test.each([[0, '0ms'], [999, '999ms'], [1500, '1.5s'], [61_000, '1m 1s'], [3_700_000, '1h 1m'], [200_000_000, '2d 7h']])(
+test.each([[0, '0 ms'], [999, '999 ms'], [1500, '1.5 s'], [61_000, '1 min 1 s'], [3_700_000, '1 h 1 min'], [200_000_000, '2 d 7 h']])(
   '%d milliseconds read as %s', (milliseconds, text) => expect(duration(milliseconds)).toBe(text),
 )
 
@@ -44,3 +44,7 @@ test('a clock says which day it means when that is another one', () => {
   expect(clockAfter('2026-03-01T09:00:00.5Z', '2026-03-01T23:59:59.123456Z')).toBe('23:59:59.123')
   expect(clockAfter('2026-03-01T09:00:00.5Z', '2026-03-02T00:00:01Z')).toBe('2026-03-02 00:00:01')
 })
+
+test.each([[0, '0'], [9_999, '9,999'], [10_000, '10.0 k'], [12_345, '12.3 k'], [999_499, '999 k'], [999_500, '1.00 M'], [1_203_000, '1.20 M'], [2_500_000_000, '2.50 G']])(
+  '%d tokens read as %s', (of, text) => expect(tokens(of)).toBe(text),
+)

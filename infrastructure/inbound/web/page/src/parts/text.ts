@@ -15,14 +15,15 @@ export function clockAfter(first: string, at: string): string {
   return first.slice(0, 10) === at.slice(0, 10) ? clock(at) : `${at.slice(0, 10)} ${clock(at)}`
 }
 
+/** A duration in at most two units: `999 ms`, `1.5 s`, `2 min 3 s`, `1 h 1 min`, `2 d 7 h`. */
 export function duration(milliseconds: number): string {
-  if (milliseconds < 1_000) return `${Math.round(milliseconds)}ms`
+  if (milliseconds < 1_000) return `${Math.round(milliseconds)} ms`
   const seconds = milliseconds / 1_000
-  if (seconds < 60) return `${seconds.toFixed(1)}s`
+  if (seconds < 60) return `${seconds.toFixed(1)} s`
   const minutes = Math.floor(seconds / 60)
-  if (minutes < 60) return `${minutes}m ${Math.floor(seconds % 60)}s`
+  if (minutes < 60) return `${minutes} min ${Math.floor(seconds % 60)} s`
   const hours = Math.floor(minutes / 60)
-  return hours < 48 ? `${hours}h ${minutes % 60}m` : `${Math.floor(hours / 24)}d ${hours % 24}h`
+  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`
 }
 
 /** Whole milliseconds, as the server counts them: instants have microseconds, which `Date` forgets. */
@@ -40,6 +41,13 @@ export function dollars(usd: number): string {
   if (usd > 0 && usd < 0.0001) return '<$0.0001'
   const digits = usd >= 1 || usd === 0 ? 2 : 4
   return `$${usd.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })}`
+}
+
+/** A number of tokens, to three digits from ten thousand on: `9,999`, `12.3 k`, `1.20 M`. */
+export function tokens(of: number): string {
+  if (of < 10_000) return count(of)
+  const [value, unit] = of < 999_500 ? [of / 1_000, 'k'] : of < 999_500_000 ? [of / 1_000_000, 'M'] : [of / 1_000_000_000, 'G']
+  return `${value < 1_000 ? value.toPrecision(3) : count(Math.round(value))} ${unit}`
 }
 
 /** A number with its noun: `1 event`, `2,000 entries`. */
