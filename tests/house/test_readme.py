@@ -29,15 +29,9 @@ SAID = {
         "newly-allowed: 1",
         "I was asked: Review the haiku",
     ),
-    "docs/tour.md": (
-        "data/harbour.txt: 9 lines, 80 words",
-        '"low tide": 3 of it in 3 files',
-        "slept for 1 s",
-        "changed: 1",
-        *REFUSED_AND_FAILED,
-    ),
     "docs/cookbook.md": (
         "identity→main (winner)",
+        "slept for 1 s",
         'I share first: "data/harbour.txt: 9 lines, 80 words, 424 bytes"',
         "searcher: $0.00",
         "no differences; keep this head",
@@ -50,7 +44,7 @@ SAID = {
     ),
 }
 """What the commands of each page print, among other things."""
-FIRST_HOUR = ["README.md", "docs/quick-start.md", "docs/tour.md"]
+FIRST_HOUR = ["README.md", "docs/quick-start.md"]
 
 
 def folders_in_order(container: str) -> list[str]:
