@@ -2,21 +2,22 @@
 
 from pathlib import Path
 
-from domain.spawn.stages import CHOICES, RULES, StageName, names_of
+from domain.spawn.stages import RULES, StageName, names_of
 from domain.values.rules import Rule
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "rules.md"
 _HEAD = """# Rules
 
-By which rules a spawn or a message is refused. A refused one is on record with the name of its
-rule, and its caller is told: 403 `spawn_forbidden` where the status is `forbidden`, 422
-`spawn_error` where it is `error`. `spawnlog run explain` says what each rule compared. This page is
-written by `python -m tests.support.cases.rule_list` from `domain/spawn/stages.py`, and a test
-fails when it is stale.
+Look up why a spawn or a message was refused. A refusal is recorded with the name of its rule, and
+answered with 403 `spawn_forbidden` if its status is `forbidden`, 422 `spawn_error` if it is
+`error`. `spawnlog run explain` shows what each rule compared, and the choices that refuse nothing,
+such as the model.
+
+<!-- Generated from domain/spawn/stages.py: make docs -->
 """
 _SECTIONS: tuple[tuple[StageName, str, str], ...] = (
-    ("admission", "Admission", "In this order; the first that refuses speaks."),
-    ("dependencies", "Dependencies", "Judged with admission, behind it."),
+    ("admission", "Admission", "In this order; the first that refuses decides."),
+    ("dependencies", "Dependencies", "After those of admission."),
     ("plan", "Eligibility", "Of the agent that will run, in this order."),
     ("steps", "Steps", "Of the preparation, in this order."),
     ("other", "At any time", "While the spawn is prepared."),
@@ -29,9 +30,6 @@ def rendered() -> str:
         f"\n## {title}\n\n{when}\n\n| rule | refuses when | status |\n|---|---|---|\n{_rows(stage)}"
         for stage, title, when in _SECTIONS
     ]
-    choices = "\n".join(f"| `{one.name}` | {one.when} |" for one in CHOICES)
-    told = "Explained where they are made, between the rules; none refuses."
-    sections.append(f"\n## Choices\n\n{told}\n\n| choice | what is told |\n|---|---|\n{choices}\n")
     return _HEAD + "".join(sections)
 
 
