@@ -45,13 +45,13 @@ OF_ITS_HOLDER = ("ScriptsResolved", "PreparationStarted", "SessionCreated", "Run
 def _fence_taken_away(is_away: bool) -> Iterator[None]:
     """Let every earlier holder continue a run until it is over."""
 
-    def must_be_alive(run: Run, epoch: int) -> None:
+    def accept_any_epoch(run: Run, epoch: int) -> None:
         state.require_holder(run, run.epoch)
 
     users = (decide, preparation_steps)
     with pytest.MonkeyPatch.context() as patch:
         for module in users if is_away else ():
-            patch.setattr(module, "require_holder", must_be_alive)
+            patch.setattr(module, "require_holder", accept_any_epoch)
         yield
 
 

@@ -102,10 +102,10 @@ async def visible_run(services: QueryServices, caller: Caller, text: str, at: As
     """
     run_id = run_id_of(text)
     run = await find_run(services.work, run_id, at=at.position)
-    return await _must_be_visible(services, caller, run, run_id, at)
+    return await _require_visible(services, caller, run, run_id, at)
 
 
-async def _must_be_visible(
+async def _require_visible(
     services: QueryServices, caller: Caller, run: Run | None, run_id: UUID, at: AsOf
 ) -> Run:
     if run is None or not (
@@ -133,7 +133,7 @@ async def newest_run(
     followed = services.tail.newest(run_id)
     if followed is not None and services.tail.position >= moment.position:
         moment = AsOf(services.tail.position, now=True)
-        return await _must_be_visible(services, caller, followed, run_id, moment), moment
+        return await _require_visible(services, caller, followed, run_id, moment), moment
     if min_position is not None:
         moment = await resolve_as_of(services, caller, None)
     return await visible_run(services, caller, text, moment), moment

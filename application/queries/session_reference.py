@@ -61,18 +61,18 @@ async def resolve_session_key(
 
 
 async def resolve_root(
-    services: QueryServices, caller: Caller, spelling: str, *, at: int, must_exist: bool = False
+    services: QueryServices, caller: Caller, spelling: str, *, at: int, is_required: bool = False
 ) -> str:
     """Return the canonical key of a tree's root session, resolved as of position `at`.
 
     Raises:
-        QueryError: The session was spawned itself, so it is no root. With `must_exist`, also if it
+        QueryError: The session was spawned itself, so it is no root. With `is_required`, also if it
             is not on record or the caller does not cover it.
     """
     key = await resolve_session_key(services, caller, spelling, pointer="/query/tree", at=at)
     registry = services.work.registry
     session = await registry.session(key, at=at)
-    if session is None and must_exist:
+    if session is None and is_required:
         # The session may be newer than the position asked about.
         session = await registry.session(key)
     if session is not None and not await services.access.covers_session(caller, key):
@@ -83,7 +83,7 @@ async def resolve_root(
             "is not a root session, because it was spawned itself; give the root"
             " session of its tree",
         )
-    if session is None and must_exist:
+    if session is None and is_required:
         raise unknown_session(spelling, position=at)
     return key
 

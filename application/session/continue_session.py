@@ -54,7 +54,7 @@ from domain.spawn.continuation import (
     RunIsActive,
     continue_session,
     message_received,
-    must_wait,
+    message_waits,
     require_message_capacity,
     require_open,
 )
@@ -327,7 +327,7 @@ class SessionContinuation:
             if session.run_id != last.run_id:
                 raise ReadAgain("the session changed meanwhile; read it again and retry")
             require_open(session, now, world.now)
-            is_taken_at_once = not must_wait(session, now)
+            is_taken_at_once = not message_waits(session, now)
             if cause == "steer" and is_taken_at_once and not now.is_paused:
                 finished = finished_response(now, shown)
                 return Decision(finished, (), answer=finished)

@@ -123,11 +123,11 @@ def decide_for_all(ahead: Speculation, addressed: Iterable[AddressedCommands]) -
             following = decide(ahead.family, run_id, command)
             ahead.add(following)
             changes += following
-    _must_be_whole(before, changes)
+    _require_whole_batches(before, changes)
     return changes
 
 
-def _must_be_whole(family: CascadeState, changes: StreamChanges) -> None:
+def _require_whole_batches(family: CascadeState, changes: StreamChanges) -> None:
     """Raise `PartOfBatch` as a last guard; use cases already address a whole batch."""
     for kind in (SessionCreated, SpawnRefused):
         decided = [run_id_of(stream) for stream, event in changes if type(event) is kind]

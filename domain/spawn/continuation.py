@@ -107,7 +107,7 @@ def require_open(session: Session, last: Run, now: datetime | None = None) -> No
         )
 
 
-def must_wait(session: Session, last: Run) -> bool:
+def message_waits(session: Session, last: Run) -> bool:
     """Return True if a message to the session has to wait.
 
     It waits for earlier messages, and until the last run and all its children are settled. If the
@@ -126,7 +126,7 @@ def require_message_capacity(session: Session, last: Run, now: datetime | None =
         RunIsActive: The message would have to wait.
     """
     require_open(session, last, now)
-    if must_wait(session, last):
+    if message_waits(session, last):
         raise RunIsActive(
             f"run {last.run_id} of this session is not announced yet; wait for it"
             " (wait=30s&until=announced), then send the message again"
@@ -156,7 +156,7 @@ def _ends_with_a_stop(last: Run) -> bool:
     return last.outcome == "stopped" and not last.is_steered
 
 
-def _must_not_be_announced_now(requester: Session, runs: Mapping[UUID, Run]) -> None:
+def _require_not_announcing(requester: Session, runs: Mapping[UUID, Run]) -> None:
     """Raise `RunIsActive` if the run above is being announced, because it can wait for no new run.
 
     If it still waits for other descendants, it will wait for the new run too.
@@ -240,9 +240,9 @@ def continue_session(
         raise ReadAgain("the session changed while it was read; retry")
     if session.run_id != last.run_id:
         raise ReadAgain("the session changed meanwhile; read it again and retry")
-    _must_be_next(message, session, now, at)
+    _require_next(message, session, now, at)
     if not now.is_paused:
-        _must_not_be_announced_now(requester, runs)
+        _require_not_announcing(requester, runs)
     received = message_received(message, now, requester)
     own = run_stream(message.run_id)
     changes: list[tuple[str, AnyEvent]] = [(own, received)]
@@ -274,7 +274,7 @@ def continue_session(
     return ContinuationDecision(tuple(changes), None)
 
 
-def _must_be_next(message: Message, session: Session, last: Run, at: datetime | None) -> None:
+def _require_next(message: Message, session: Session, last: Run, at: datetime | None) -> None:
     """Raise unless the message is the next one for the session.
 
     A message that has waited must be first in the queue. A wake must carry all reports, up to

@@ -177,7 +177,7 @@ def request_spawns(
         raise AgentOnRecord(known.agent_id)
     found = find_depth(command.requester_key, sessions)
     observed = known or observe_requester(command, policy, found.depth)
-    _must_be_open(known, runs)
+    _require_open(known, runs)
     _require_newest_ancestors(command, known)
     family = effective_shared_keys(known)
     active = known.active_children if known else 0
@@ -234,7 +234,7 @@ def _admit_children(
             yield event
 
 
-def _must_be_open(session: Session | None, runs: Mapping[UUID, Run]) -> None:
+def _require_open(session: Session | None, runs: Mapping[UUID, Run]) -> None:
     if session is None:
         return
     own = runs.get(session.run_id) if session.run_id is not None else None

@@ -107,8 +107,8 @@ def dependency_verdict(dependency: Dependency, target: Run) -> DependencyVerdict
     ran. If success is required, another outcome fails at once, even if descendants are active.
     """
     is_over = target.stage in SETTLED or target.stage == "ended"
-    must_succeed = dependency.require == "success"
-    if target.stage == "refused" or (must_succeed and is_over and target.outcome != "success"):
+    requires_success = dependency.require == "success"
+    if target.stage == "refused" or (requires_success and is_over and target.outcome != "success"):
         return "failed"
     is_done = target.stage in SETTLED or (is_over and not target.pending_descendants)
     return "met" if is_done else "waits"

@@ -253,7 +253,7 @@ class _DecisionAgain:
         record = self._record
         if not record.is_decided and self._question.is_unaffected:
             return DecidedAgain(SAME)
-        self._must_mean_the_same_session()
+        self._require_same_session()
         refusal, names = self._admission(), self._question.names
         if refusal is None and names.unknown:
             raise NotReplayableError(*names.unknown)
@@ -291,7 +291,7 @@ class _DecisionAgain:
 
     # Admission.
 
-    def _must_mean_the_same_session(self) -> None:
+    def _require_same_session(self) -> None:
         requester = self._run.requester
         is_known = self._run.continues is not None or requester.run_id is not None
         if is_known or self._change.has_same_session_keys:
@@ -443,10 +443,10 @@ class _DecisionAgain:
             )
         for candidate in record.scripts.candidates:
             if candidate.verdict == CREDENTIALS_MISSING and candidate.agent_id is not None:
-                self._must_have_no_credentials(candidate.agent_id)
+                self._require_same_credentials(candidate.agent_id)
         return replay_scripts(record, change, self._texts)
 
-    def _must_have_no_credentials(self, agent_id: str) -> None:
+    def _require_same_credentials(self, agent_id: str) -> None:
         """Raise unless credentials of this agent are looked up as before.
 
         A script proposed the agent, which was passed over because its credentials were missing.
@@ -752,7 +752,7 @@ class _DecisionAgain:
     def _preamble_difference(self, agent_id: str) -> DecisionDifference | None:
         run, limits = self._run, self._change.agent(agent_id).preamble_limits
         if limits[0] != limits[1] and run.continues is not None:
-            self._must_be_shorter(min(limits))
+            self._require_whole_preamble(min(limits))
         if run.preamble is None or limits[0] == limits[1]:
             return None
         text = self._texts.get(run.preamble.id)
@@ -761,7 +761,7 @@ class _DecisionAgain:
         kept = [preamble_sizes(text, limit).kept_characters for limit in limits]
         return _differs("/contextPreamble/keptCharacters", kept[0], kept[1])
 
-    def _must_be_shorter(self, characters_max: int) -> None:
+    def _require_whole_preamble(self, characters_max: int) -> None:
         """Raise unless the recorded preamble is within this limit.
 
         If the session's preamble was longer, only the truncated text is on record.

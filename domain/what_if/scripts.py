@@ -181,7 +181,7 @@ def replay_scripts(
     if missing:
         raise NotReplayableError(*missing)
     if not unchanged:
-        _must_fit_in_time(now, ran)
+        _require_total_time(now, ran)
     without = {
         candidate.agent_id
         for candidate in record.scripts.candidates
@@ -275,7 +275,7 @@ def _ended_well(receipt: ScriptReceipt) -> bool:
     return receipt.exit_code == 0
 
 
-def _must_fit_in_time(now: ScriptsUnder, ran: Sequence[ScriptReceipt]) -> None:
+def _require_total_time(now: ScriptsUnder, ran: Sequence[ScriptReceipt]) -> None:
     took = sum(receipt.duration_ms for receipt in ran) / 1000
     if took >= now.total_seconds:
         raise NotReplayableError(

@@ -54,7 +54,7 @@ def deferred(given: Given) -> Answer:
     family = CaseFamily()
     family.parent("top", given["pendingDescendants"])
     family.end("top")
-    return {"kind": "defer-descendants" if family.must_wait("top") else "announce"}
+    return {"kind": "defer-descendants" if family.announcement_waits("top") else "announce"}
 
 
 def restored(given: Given) -> Answer:

@@ -83,7 +83,7 @@ class Crowd:
                 self.sampled[answer.json()["activeChildren"]] += 1
             self._over.wait(0.005)
 
-    def must_have_kept_the_cap(self) -> None:
+    def require_cap_kept(self) -> None:
         """In every answer, in the record, at every moment that was looked at, and at the end."""
         server = self.servers[0]
         assert set(self.statuses) == {201, 403}
@@ -96,7 +96,7 @@ class Crowd:
         for position in list(counts)[:: max(1, len(counts) // PAST_MOMENTS)]:
             past = server.http.get(f"/v1/sessions/{self.key}", params={"at": f"pos:{position}"})
             assert past.json()["activeChildren"] == counts[position]
-        self._must_have_every_place_again(server)
+        self._require_every_place(server)
 
     def _counts(self, server: Server) -> dict[int, int]:
         """How many children are counted in the record, by the position at which it changed."""
@@ -113,7 +113,7 @@ class Crowd:
             counts[event["position"]] = len(counted)
         return counts
 
-    def _must_have_every_place_again(self, server: Server) -> None:
+    def _require_every_place(self, server: Server) -> None:
         session = server.session(self.key)
         assert (session["activeChildren"], session["maxChildren"]) == (0, CHILDREN_MAX)
         requester = {"sessionKey": self.key}
@@ -129,5 +129,5 @@ def test_cap_is_one_for_two_servers(server: Server, partner: Server) -> None:
     crowd.play()
     assert crowd.statuses.total() == CALLERS * SPAWNS_EACH
     assert crowd.sampled.total() >= LOOKERS
-    crowd.must_have_kept_the_cap()
+    crowd.require_cap_kept()
     assert " ERROR " not in server.log() + partner.log()

@@ -40,11 +40,11 @@ def life(server: Server, key: str, **body: Any) -> dict[str, Any]:
     assert answer.headers["Idempotent-Replayed"] == "true"
     run = server.run(answer.json()["runId"], "archived")
     assert run["stage"] == "archived"
-    must_be_in_order(server, run)
+    require_order(server, run)
     return run
 
 
-def must_be_in_order(server: Server, run: dict[str, Any]) -> None:
+def require_order(server: Server, run: dict[str, Any]) -> None:
     """One announcement, no place taken, positions and versions without gaps."""
     inbox = [one for one in server.inbox() if one["runId"] == run["runId"]]
     assert len(inbox) == 1
@@ -136,7 +136,7 @@ def test_a_spawn_that_is_recorded_as_a_whole_is_not_there_in_part(
     run = mortal.run(answer.json()["runId"], "archived")
     assert run["outcome"] == "success"
     assert mortal.events(run["runId"]) == WHOLE
-    must_be_in_order(mortal, run)
+    require_order(mortal, run)
 
 
 @pytest.mark.parametrize(

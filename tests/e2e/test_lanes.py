@@ -39,7 +39,7 @@ def queued_up(servers: list[Server], name: str) -> list[str]:
     ]
 
 
-def must_have_kept_the_width(server: Server, runs: list[str]) -> None:
+def require_width_kept(server: Server, runs: list[str]) -> None:
     """In the record: never more than the width claimed and not ended, in the order queued."""
     log = [one for one in server.whole_log() if one["runId"] in runs]
     running: set[str] = set()
@@ -69,7 +69,7 @@ def test_no_more_run_at_a_time_than_the_width_and_in_the_order_they_came(
         server.note(f"{run_id}.began")
         server.let_go(run_id)
         assert server.run(run_id, "archived")["outcome"] == "success"
-    must_have_kept_the_width(server, runs)
+    require_width_kept(server, runs)
 
 
 def test_those_who_wait_can_be_stopped_and_the_others_move_up(
@@ -89,7 +89,7 @@ def test_those_who_wait_can_be_stopped_and_the_others_move_up(
     for run_id in stopped:
         events = server.run(run_id, "archived") and server.events(run_id)
         assert "RunClaimed" not in events
-    must_have_kept_the_width(server, runs)
+    require_width_kept(server, runs)
 
 
 def test_a_run_of_one_server_is_stopped_through_the_other(server: Server, partner: Server) -> None:

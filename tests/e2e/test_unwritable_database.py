@@ -89,14 +89,14 @@ def spawn(server: Server) -> httpx2.Response:
     return answer
 
 
-def must_be_ready_again(server: Server) -> None:
+def require_ready_again(server: Server) -> None:
     wait_for("readiness", lambda: server.http.get("/readyz").status_code == 200)
     answer = spawn(server)
     assert answer.status_code == 201
     server.run(answer.json()["runId"], "announced")
 
 
-def must_say(server: Server, answer: httpx2.Response, why: str) -> None:
+def require_problem(server: Server, answer: httpx2.Response, why: str) -> None:
     """503 with what is wrong, at the door and at `/readyz`, and once in the server's log."""
     problem = problem_of(answer, 503, "unavailable")
     assert why in problem["detail"]
@@ -114,10 +114,10 @@ def test_a_read_only_database_is_said_to_be_so_and_reads_go_on(folder: Path) -> 
         server.run(run_id, "announced")
         set_read_only(url, "on")
         wait_for("a refusal", lambda: spawn(server).status_code == 503)
-        must_say(server, spawn(server), "the database is read-only")
+        require_problem(server, spawn(server), "the database is read-only")
         assert server.run(run_id)["stage"] == "announced"
         set_read_only(url, "off")
-        must_be_ready_again(server)
+        require_ready_again(server)
         assert "recording resumed" in server.log()
 
 
@@ -127,7 +127,7 @@ def test_a_full_disk_is_said_to_be_so_at_once(folder: Path) -> None:
         small_disk(folder, 300) as disk,
         servers_on(folder, disk / "postgres", 1) as (_, (server,)),
     ):
-        must_be_ready_again(server)
+        require_ready_again(server)
         filler = disk / "filler"
         with filler.open("wb", buffering=0) as file:
             try:
@@ -138,9 +138,9 @@ def test_a_full_disk_is_said_to_be_so_at_once(folder: Path) -> None:
         answer = next(
             one for one in (spawn(server) for _ in range(SPAWNS_MAX)) if one.status_code != 201
         )
-        must_say(server, answer, "the disk of the database is full")
+        require_problem(server, answer, "the disk of the database is full")
         filler.unlink()
-        must_be_ready_again(server)
+        require_ready_again(server)
         assert server.log_command("verify").returncode == 0
 
 
@@ -160,6 +160,6 @@ def test_three_servers_whose_leases_lapsed_meanwhile_leave_a_log_that_verifies(
         for run_id in run_ids:
             servers[0].run(run_id, "announced")
         for server in servers:
-            must_be_ready_again(server)
+            require_ready_again(server)
         verification = servers[0].log_command("verify")
         assert verification.returncode == 0, verification.stdout + verification.stderr

@@ -163,9 +163,9 @@ class Tree:
 
     def rule_against_waiting(self, by: str, wishes: Sequence[Wish]) -> str | None:
         """Return the rule that refuses a child of this session with these wishes, or None."""
-        for name, must_succeed in wishes:
+        for name, requires_success in wishes:
             target = self.lives[name]
-            has_failed = self._has_failed(target, must_succeed)
+            has_failed = self._has_failed(target, requires_success)
             if not has_failed and not target.is_released and self._closes_ring(by, target):
                 return "dependency_cycle"
             if has_failed:
@@ -195,22 +195,26 @@ class Tree:
             seen.add(life.name)
             ahead += [self.lives[name] for name in self.unsettled(life.session)]
             wished = self._unmet(life) if life.stage in (*PREPARING, WAITING) else []
-            if not any(self._has_failed(one, must) for one, must in wished):
+            if not any(self._has_failed(one, requires_success) for one, requires_success in wished):
                 ahead += [one for one, _ in wished if not one.is_released]
         return seen
 
     def _unmet(self, life: Life) -> list[tuple[Life, bool]]:
-        return [(self.lives[name], must) for name, must in life.wishes if name in life.unmet]
+        return [
+            (self.lives[name], requires_success)
+            for name, requires_success in life.wishes
+            if name in life.unmet
+        ]
 
-    def _has_failed(self, target: Life, must_succeed: bool) -> bool:
+    def _has_failed(self, target: Life, requires_success: bool) -> bool:
         """Return True if the run can no longer end as required, even if runs below it continue."""
-        failed = must_succeed and target.stage in OVER and target.outcome != "success"
+        failed = requires_success and target.stage in OVER and target.outcome != "success"
         return target.stage == "refused" or failed
 
     def look(self, life: Life) -> None:
         """Advance a prepared or waiting run, as far as its wishes allow."""
         wished = self._unmet(life)
-        if any(self._has_failed(one, must) for one, must in wished):
+        if any(self._has_failed(one, requires_success) for one, requires_success in wished):
             over = ("ended", "error") if life.stage == WAITING else ("refused", None)
             life.stage, life.outcome = over
         else:

@@ -134,14 +134,14 @@ class Storm:
         """Run the whole storm."""
         try:
             self._followers = [self._follower(name) for name in POLLS]
-            self._must_be_ready(self._followers)
+            self._wait_until_ready(self._followers)
             self._writers = [self._writer(number) for number in range(self.record.writers)]
-            self._must_be_ready(self._writers)
+            self._wait_until_ready(self._writers)
             for number in range(FAULTS):
-                self._database.grow(EVENTS_BETWEEN_FAULTS, self._must_be_alive)
+                self._database.grow(EVENTS_BETWEEN_FAULTS, self._require_alive)
                 self._fault(number)
             for _ in range(2 * FAULTS):
-                self._database.grow(EVENTS_BETWEEN_FAULTS, self._must_be_alive)
+                self._database.grow(EVENTS_BETWEEN_FAULTS, self._require_alive)
                 if self._is_enough():
                     break
             self._end()
@@ -152,7 +152,7 @@ class Storm:
         self._collect()
         return self.record
 
-    def _must_be_ready(self, processes: Sequence[subprocess.Popen[str]]) -> None:
+    def _wait_until_ready(self, processes: Sequence[subprocess.Popen[str]]) -> None:
         """Wait until all processes are ready, before any fault."""
         for process in processes:
             assert process.stdout is not None
@@ -184,7 +184,7 @@ class Storm:
         notes = "".join(path.read_text("utf-8") for path in self._folder.glob("writer-*.jsonl"))
         return all(notes.count(words) >= least for words, least in ENOUGH.items())
 
-    def _must_be_alive(self) -> None:
+    def _require_alive(self) -> None:
         dead = [one.args for one in (*self._writers, *self._followers) if one.poll() is not None]
         assert not dead, f"{dead}\n{self._words()}"
 

@@ -291,7 +291,7 @@ async def _root(services: QueryServices, caller: Caller, tree: str | None, at: A
                 " tree",
             )
         return None
-    return await resolve_root(services, caller, tree, at=at.position, must_exist=True)
+    return await resolve_root(services, caller, tree, at=at.position, is_required=True)
 
 
 async def _registry_page(

@@ -146,7 +146,7 @@ class RunCounts:
         """Return True if the requester or agent of each run must be known."""
         return self._scope.agent_id is not None or self._scope.requester is not None
 
-    def _must_know(self, event: object) -> bool:
+    def _needs_state(self, event: object) -> bool:
         """Return True if the run's state before the event affects the numbers."""
         if self._is_narrow or SPAWNED in self.numbers:
             return True
@@ -179,7 +179,7 @@ class RunCounts:
             run_id = run_id_of(recorded.envelope.stream)
             if run_id is None or run_id in self._marks or run_id in known or run_id in unknown:
                 continue
-            if recorded.envelope.version == 1 or not self._must_know(recorded.event):
+            if recorded.envelope.version == 1 or not self._needs_state(recorded.event):
                 known.add(run_id)
             else:
                 unknown[run_id] = None

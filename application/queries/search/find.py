@@ -613,7 +613,7 @@ async def _scope_of(
             raise unknown_session(question.session, position=moment.position)
         root = session.root_session_key
     elif tree is not None:
-        root = tree = await resolve_root(services, caller, tree, at=last, must_exist=True)
+        root = tree = await resolve_root(services, caller, tree, at=last, is_required=True)
     else:
         require_whole_log(caller)
     agent_id, rule = question.agent_id, question.rule

@@ -199,16 +199,16 @@ async def test_past_answers_are_those_that_were_given(running: RunningLog, tmp_p
     assert said
     assert await running.log.version_of(CONFIG_STREAM, at=len(types)) > 5
 
-    async def must_be_the_same(process: RunningLog) -> None:
+    async def require_same(process: RunningLog) -> None:
         # It has read no file, and heard of no revision.
         configurations = ServerConfigurations(process, tmp_path)
         differences = await watched.differences(process, configurations, tmp_path)
         assert differences == [], f"{len(differences)} differ, such as\n{differences[0]}"
 
-    await must_be_the_same(running)
+    await require_same(running)
     assert (await rebuild(running.url)).differing == 0
     async with running_on(running.url) as other:
-        await must_be_the_same(other)
+        await require_same(other)
 
 
 async def test_two_processes_answer_alike_around_a_reload(

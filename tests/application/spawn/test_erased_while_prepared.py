@@ -37,7 +37,7 @@ async def at_work(workshop: Workshop) -> tuple["asyncio.Task[SpawnResult]", list
     return spawning, [by_id[run_id] for run_id in begun[0].batch.run_ids]
 
 
-async def must_be_refused(workshop: Workshop, runs: list[Run]) -> list[Any]:
+async def require_refusal(workshop: Workshop, runs: list[Run]) -> list[Any]:
     """Each of them, in one append; the second because of itself, and the others of it."""
     events = [one for one in await workshop.running.events() if one.envelope.type == "SpawnRefused"]
     assert len({one.envelope.append_last for one in events}) == 1
@@ -65,7 +65,7 @@ async def test_erased_texts_refuse_the_batch(workshop: Workshop) -> None:
     answer = (await spawning).answer
     assert (answer.body["rule"], answer.body["runId"]) == ("erased", str(runs[1].run_id))
     assert (answer.body["text"], answer.body["task"]) == (ERASED, 1)
-    refused = await must_be_refused(workshop, runs)
+    refused = await require_refusal(workshop, runs)
     assert [one.announcement for one in refused] == [None] * 3
     await workshop.undone(3)
     assert workshop.left() == []
@@ -82,7 +82,7 @@ async def test_erased_batch_taken_over_is_announced_once(
     await until(partial(is_refused, workshop, runs[1]), "the batch to be refused")
     workshop.workspace.may_go_on.set()
     await resuming
-    refused = await must_be_refused(workshop, runs)
+    refused = await require_refusal(workshop, runs)
     told = [one.announcement for one in refused]
     assert [one is not None for one in told] == [True, False, False]
     text = await workshop.work.contents.text(told[0])

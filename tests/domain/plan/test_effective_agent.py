@@ -271,10 +271,10 @@ def test_effective_values_are_those_of_a_child(rules: Rules, pick: int) -> None:
     shown = {one.key: one.value for one in values}
     run = asked(agent_id, {"agent_id": "somebody", "sandboxed": False})
     planned = plan_spawn(run, pinned, configurations.workspaces)
-    _must_be_as_shown(planned, shown)
+    _require_as_shown(planned, shown)
 
 
-def _must_be_as_shown(planned: PlannedChild | RefusedChild, shown: dict[str, Any]) -> None:
+def _require_as_shown(planned: PlannedChild | RefusedChild, shown: dict[str, Any]) -> None:
     is_boxed = shown["sandbox.mode"] != "off"
     if isinstance(planned, RefusedChild):
         speaks = {

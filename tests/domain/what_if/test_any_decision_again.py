@@ -211,7 +211,7 @@ def is_unaffected(asked: Spawn, then: Values, now: Values, *announcing: Values) 
     return alone and is_admitted_alike(change, asked.record(then).request)
 
 
-def must_be_the_same(asked: Spawn, then: Values, now: Values) -> None:
+def require_same(asked: Spawn, then: Values, now: Values) -> None:
     """To whoever looks at it, if nobody has to."""
     known = is_unaffected(asked, then, now)
     event(f"unaffected: {known}")
@@ -223,7 +223,7 @@ def must_be_the_same(asked: Spawn, then: Values, now: Values) -> None:
 @given(asked=SPAWNS | MESSAGES, rules=two_rules())
 def test_unaffected_decision_is_same_when_decided(asked: Spawn, rules: tuple[Rules, Rules]) -> None:
     then, now = rules
-    must_be_the_same(asked, then.configuration(), now.configuration())
+    require_same(asked, then.configuration(), now.configuration())
 
 
 # The same where scripts run and agents are called otherwise than their keys.
@@ -274,7 +274,7 @@ SETTINGS = st.builds(
 @examples(200)
 @given(asked=st.sampled_from(ASKED), then=SETTINGS, now=SETTINGS)
 def test_unaffected_considers_every_agent(asked: Spawn, then: Values, now: Values) -> None:
-    must_be_the_same(asked, then, now)
+    require_same(asked, then, now)
 
 
 @examples(200)
@@ -285,7 +285,7 @@ def test_unaffected_considers_an_overriding_script(then: Values, now: Values, ho
         but(one, {"agents": {"defaults": {"subagents": {"contextScripts": {"run": scripts}}}}})
         for one, scripts in ((then, [ROUTER]), (now, changed[how]))
     )
-    must_be_the_same(ROUTED, before, after)
+    require_same(ROUTED, before, after)
 
 
 # And what is known without a look, which is most of it.

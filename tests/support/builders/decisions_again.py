@@ -135,7 +135,7 @@ class _Texts:
         self.known[found.id] = text
         return found
 
-    def must_keep(self, text: str) -> ContentRef:
+    def require_kept(self, text: str) -> ContentRef:
         found = self.keep(text)
         assert found is not None
         return found
@@ -435,7 +435,7 @@ class Spawn:
         return fact_of(Ingredient, members)
 
     def _text(self, text: str) -> ContentRef:
-        return self.texts.must_keep(text)
+        return self.texts.require_kept(text)
 
     def _announced(self, run: Run, under: Configuration) -> RunEvent:
         there = None

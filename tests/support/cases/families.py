@@ -92,7 +92,7 @@ class CaseFamily(FamilyLog):
         if kind == "announce" and at is not None and at <= run.ended_at + _span(after_ms):
             self.announce(name)
 
-    def must_wait(self, name: str) -> bool:
+    def announcement_waits(self, name: str) -> bool:
         """Return True if an announcement is neither due nor permitted."""
         if due(self.run(name))[0] is not None:
             return False

@@ -20,7 +20,7 @@ def new_place(directory: Path | None = None) -> Iterator[Path]:
     place = Path(tempfile.mkdtemp(prefix="spawnlog-e2e-", dir=directory))
     try:
         yield place
-        must_be_deserted(place)
+        require_deserted(place)
     except BaseException:
         for pid in busy_with(place):
             with suppress(ProcessLookupError):
@@ -30,7 +30,7 @@ def new_place(directory: Path | None = None) -> Iterator[Path]:
         shutil.rmtree(place)
 
 
-def must_be_deserted(place: Path) -> None:
+def require_deserted(place: Path) -> None:
     """Assert that no process uses the folder, now or in a moment."""
     try:
         wait_for("them to go", lambda: not busy_with(place), seconds=GONE_SECONDS_MAX)

@@ -37,21 +37,21 @@ _HEAD = (
 # those are accepted.
 _ENDS = (
     "SELECT count(*) FILTER (WHERE from_position <= %(head)s), coalesce(max(from_position), 0),"
-    " min(greatest(from_position, least(to_position, must_end)))"
-    " FILTER (WHERE to_position <> must_end), min(from_position) FILTER (WHERE is_bare"
+    " min(greatest(from_position, least(to_position, expected_end)))"
+    " FILTER (WHERE to_position <> expected_end), min(from_position) FILTER (WHERE is_bare"
     f" AND version / {STATE_VERSIONS_MAX} < next_version / {STATE_VERSIONS_MAX})"
     " FROM (SELECT from_position, to_position, version, state IS NULL AS is_bare,"
-    f" coalesce(lead(from_position) OVER next, {FOREVER}) AS must_end,"
+    f" coalesce(lead(from_position) OVER next, {FOREVER}) AS expected_end,"
     " lead(version) OVER next AS next_version FROM {table}"
     " WINDOW next AS (PARTITION BY {key} ORDER BY from_position)) AS t"
 )
 _KEY_OF = "SELECT {key} FROM {table} WHERE from_position = %s AND state IS NULL LIMIT 1"
 _WRONG_END = (
-    "SELECT {key}, from_position, to_position, must_end FROM (SELECT {key}, from_position,"
+    "SELECT {key}, from_position, to_position, expected_end FROM (SELECT {key}, from_position,"
     f" to_position, coalesce(lead(from_position) OVER (PARTITION BY {{key}}"
-    f" ORDER BY from_position), {FOREVER}) AS must_end FROM {{table}}) AS t"
-    " WHERE to_position <> must_end"
-    " AND greatest(from_position, least(to_position, must_end)) = %s LIMIT 1"
+    f" ORDER BY from_position), {FOREVER}) AS expected_end FROM {{table}}) AS t"
+    " WHERE to_position <> expected_end"
+    " AND greatest(from_position, least(to_position, expected_end)) = %s LIMIT 1"
 )
 _WITHOUT_EVENT = (
     "SELECT t.from_position, t.{key} FROM {table} t LEFT JOIN events e"
@@ -180,10 +180,10 @@ def _ends(
     count, newest, wrong, bare = one_row(connection, _ENDS.format(**names), {"head": head})
     found = []
     if wrong is not None:
-        key, begins, ends, must_end = one_row(connection, _WRONG_END.format(**names), [wrong])
+        key, begins, ends, expected_end = one_row(connection, _WRONG_END.format(**names), [wrong])
         text = (
             f"the row of {table.noun} {key} that begins at position {begins} ends at"
-            f" {_end(ends)} and must end at {_end(must_end)}: to_position"
+            f" {_end(ends)} and must end at {_end(expected_end)}: to_position"
         )
         found.append(Difference(wrong, "projection", text))
     if bare is not None:
