@@ -157,7 +157,7 @@ class Copies:
 
 
 class Floor:
-    """Writes copies into a database, over a connection for each caller up to a limit."""
+    """Writer of copies, over one connection per caller up to a limit."""
 
     def __init__(self, conninfo: str, copies: Copies, callers: int) -> None:
         self._copies = copies

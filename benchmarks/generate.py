@@ -32,7 +32,7 @@ TELL_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """How many events, and in how many seconds: until all were sent, until they were visible."""
+    """Number of events, and the seconds until all were sent and until they were visible."""
 
     events: int
     sent_seconds: float

@@ -167,7 +167,7 @@ MESSAGE = json.dumps({"message": "And once more, please."}).encode()
 
 
 class Talker:
-    """Sends messages over one connection, to sessions of its own in turn."""
+    """Caller that sends messages over one connection, to its own sessions in turn."""
 
     def __init__(self, connection: Connection, name: str) -> None:
         self._connection = connection

@@ -32,7 +32,7 @@ PLAIN, SLOWED = "plain", f"+{DELAY_MS} ms"
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How long each cell is measured, with how many callers, with one server or also with two."""
+    """Duration of each cell, numbers of callers, and whether two servers are measured, too."""
 
     seconds: float
     callers: tuple[int, ...]

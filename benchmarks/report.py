@@ -10,8 +10,9 @@ from benchmarks.load import Measured
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How often a second something was done, and how long each took (milliseconds).
-    `client_cpu` is the share of the time in which the measuring process worked itself."""
+    """Rate per second and latencies in milliseconds. `client_cpu` is the share of the time in which
+    the measuring process used a processor.
+    """
 
     done: int
     seconds: float

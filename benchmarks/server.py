@@ -35,7 +35,7 @@ PATIENT = {
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where it listens, with which token, where its embedded database lives, and its process."""
+    """A server: its address, token, process, and the home of its embedded database."""
 
     url: str
     token: str

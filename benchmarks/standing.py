@@ -40,8 +40,13 @@ PROGRAMS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How long an idle server is watched and a cell of lives is measured, and after how many runs
-    the memory is looked at for the last time; 0 leaves that out."""
+    """Size of the measurement.
+
+    Attributes:
+        idle_seconds: Time for which an idle server is watched.
+        seconds: Duration of each cell of lives.
+        memory_runs: Number of runs after which memory is read for the last time; 0 omits it.
+    """
 
     idle_seconds: float
     seconds: float

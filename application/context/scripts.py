@@ -178,7 +178,7 @@ NOTHING = GatheredContext((), (), None)
 
 
 class ContextGatherer:
-    """Runs the context scripts configured for the requested agent.
+    """Runner of the context scripts that are configured for the requested agent.
 
     Args:
         credentials: Without it, every proposed agent is assumed to have its credentials.

@@ -12,7 +12,7 @@ WRITER_VERSION = "0.1.0"
 
 
 class Actor(NamedTuple):
-    """On whose behalf something is recorded.
+    """The actor on whose behalf an event is recorded.
 
     Attributes:
         kind: `token` (an outside caller), `child` (a child's token) or `system` (this program).

@@ -16,7 +16,7 @@ COMMAND_ITEMS_MAX = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """How the command line presents a parameter or body member, where it differs from the default.
+    """Presentation of a parameter or body member on the command line, where it is not the default.
 
     Attributes:
         flag: Replaces `--` plus the name in kebab case.

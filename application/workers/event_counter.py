@@ -7,7 +7,7 @@ COUNT_SECONDS = 1.0
 
 
 class EventCounter:
-    """Counts events for a process. Several processes may count concurrently."""
+    """Background counter of events. Several processes may count concurrently."""
 
     def __init__(self, counts: EventCounts, tail: Tail) -> None:
         self._counts = counts

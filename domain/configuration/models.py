@@ -24,7 +24,7 @@ FALLBACKS_MAX = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSettings:
-    """Every place that may name a model, in order of precedence.
+    """Places that may name a model, in order of precedence.
 
     Attributes:
         argument: Model named by the request.

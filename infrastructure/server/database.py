@@ -157,7 +157,7 @@ async def check_alive(connection: LogConnection) -> None:
 
 
 class DatabaseConnector:
-    """Opens connections, and restarts an embedded server that is gone."""
+    """Factory of connections that restarts an embedded server that is gone."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

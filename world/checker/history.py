@@ -159,7 +159,7 @@ def event_of_record(recorded: "RecordedEvent") -> Event:
 
 
 class Writing:
-    """Writes a history down, line by line, as it happens."""
+    """Writer of a history, line by line, as it happens."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._file = (folder / f"calls-{name}.jsonl").open("a", encoding="utf-8", buffering=1)

@@ -75,7 +75,7 @@ class NumberedTask(asyncio.Task[Any]):
 
 
 class VirtualLoop(base_events.BaseEventLoop):
-    """Runs callbacks in order, on a clock of its own."""
+    """Event loop that runs callbacks in order, on a clock of its own."""
 
     _ready: Any
     _scheduled: list[tuple[float, int, asyncio.TimerHandle]]

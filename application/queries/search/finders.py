@@ -65,7 +65,7 @@ class BreakpointFinder(Protocol):
 
 
 class ConditionFinder:
-    """Finds where a condition begins to hold. `held` is True if it holds already."""
+    """Finder of positions where a condition begins to hold. `held` is True if it holds already."""
 
     def __init__(self, condition: Condition, counts: RunCounts) -> None:
         self._condition = condition
@@ -137,7 +137,9 @@ class ConditionFinder:
 
 
 class FieldFinder:
-    """Finds where a field of a run becomes a value, or changes at all if the value is None."""
+    """Finder of positions where a field of a run becomes a value, or changes at all if the value is
+    None.
+    """
 
     def __init__(
         self, name: str, becomes: str | None, scope: RunScope, source: StateSource
@@ -177,7 +179,7 @@ class FieldFinder:
 
 
 class SessionFieldFinder:
-    """Finds where a field of one session becomes a value, or changes at all."""
+    """Finder of positions where a field of one session becomes a value, or changes at all."""
 
     def __init__(
         self,
@@ -253,7 +255,7 @@ class SessionFieldFinder:
 
 
 class EventFinder:
-    """Finds events of some types, or refusals by a rule."""
+    """Finder of events of some types, or of refusals by a rule."""
 
     def __init__(self, types: Collection[str], scope: RunScope, work: UnitOfWork) -> None:
         self.types = tuple(sorted(types))

@@ -62,7 +62,7 @@ class WhatIfCase:
 
 
 class CaseReader:
-    """Reads the decisions of a page. `until` is the last position that is read."""
+    """Reader of the decisions of a page. `until` is the last position that is read."""
 
     def __init__(
         self,

@@ -52,7 +52,7 @@ TABLES: dict[str, tuple[str, ...]] = {
 
 
 class OpenSpans(Generic[Key, Row]):
-    """Holds the row of each key that is still true back, so that no row has to be ended later."""
+    """Buffer of the current row of each key, so that no stored row has to be ended later."""
 
     def __init__(self) -> None:
         self._open: dict[Key, RowSpan[Row]] = {}
@@ -78,7 +78,7 @@ class OpenSpans(Generic[Key, Row]):
 
 
 class GatheredRows:
-    """Implements `Sink`: gathers rows until they are taken."""
+    """Sink that gathers rows until they are taken."""
 
     def __init__(self) -> None:
         self._runs: OpenSpans[UUID, RunRow] = OpenSpans()

@@ -5,7 +5,7 @@ from enum import StrEnum, auto
 
 
 class Fate(StrEnum):
-    """How one spawn will go. Caps refuse on top of this, whenever they are reached."""
+    """Course of one spawn. Caps refuse in addition, whenever they are reached."""
 
     SUCCESS = auto()
     HEARD = auto()

@@ -83,7 +83,7 @@ class Lane:
 
 
 class SimulatedLog:
-    """Decides submissions against the states in memory and hands every batch to a sink."""
+    """Log that decides submissions from states in memory, and passes every batch to a sink."""
 
     def __init__(self, ids: SeededIdentities, sink: Sink, beginning: Beginning) -> None:
         self._ids = ids

@@ -55,7 +55,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Exit:
-    """How a program ended. Exactly one of `code`, `signal` and `error` is set.
+    """End of a program. Exactly one of `code`, `signal` and `error` is set.
 
     A program that ended by itself just before it was to be killed keeps its own code.
 

@@ -96,7 +96,9 @@ def main(arguments_text: str) -> None:
 
 
 class PostgresSupervisor:
-    """Starts the server, restarts it when it dies, and stops it when it has no users."""
+    """Supervisor that starts the server, restarts it when it dies, and stops it when it has no
+    users.
+    """
 
     def __init__(self, home: Home, arguments: SupervisorArguments, log: BoundedLog) -> None:
         self._home = home

@@ -84,7 +84,7 @@ class OutputThreads:
 
 
 class StderrTail:
-    """Reads all of stderr and keeps its last `bytes_max` bytes, masked.
+    """Reader of all of stderr that keeps its last `bytes_max` bytes, masked.
 
     Text is masked before anything is dropped, so that no credential is cut before it is found.
     `is_cut` is True if something was dropped.

@@ -79,7 +79,7 @@ def spawn_request(**changes: Any) -> RequestSpawn:
 
 
 class FamilyLog:
-    """Runs are called by names that the test gives; `main` is the root session."""
+    """A family in a log in memory. Runs have the names of the test; `main` is the root session."""
 
     def __init__(self, **policy_changes: Any) -> None:
         self.policy = policy(**policy_changes)

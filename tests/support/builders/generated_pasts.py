@@ -52,7 +52,7 @@ SEEDS = (Seed(3, EVENTS), Seed(40, EVENTS), Seed(32, EVENTS // 2))
 
 
 class Reached(NamedTuple):
-    """That a run came to a stage."""
+    """Position at which a run reached a stage."""
 
     stage: str
     position: int

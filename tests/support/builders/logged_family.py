@@ -37,9 +37,10 @@ LANE = SUBAGENT_LANE
 
 
 class LoggedFamily:
-    """Runs are called by names that the test gives; `main` is the root session.
+    """A family in a real log.
 
-    `first` is the number of the first run's id, so that several families fit into one log.
+    Runs have the names of the test; `main` is the root session. `first` is the number of the first
+    run's id, so that several families fit into one log.
     """
 
     def __init__(

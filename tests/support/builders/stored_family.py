@@ -25,7 +25,7 @@ RECEIPT_TEXTS = ("output", "injected", "error")
 
 
 class KeptFamily(LoggedFamily):
-    """Stores a text for each reference in a command of a test.
+    """A family that stores a text for each reference in a command of a test.
 
     `text` makes a text from its kind and the run's name; transcripts are files below `folder`.
     """

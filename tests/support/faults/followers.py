@@ -14,7 +14,7 @@ from tests.support.waiting import until
 
 
 class Follower:
-    """Follows a log in the background and keeps the events."""
+    """Background follower of a log that keeps the events."""
 
     def __init__(self, followed: LogTail, after: int = 0) -> None:
         self.seen: list[RecordedEvent] = []

@@ -20,7 +20,7 @@ _WAITING = (
 
 
 class HeldCommits:
-    """Holds every commit of the log, written and not visible, until `release`."""
+    """Lock that holds every commit of the log, written and not visible, until `release`."""
 
     def __init__(self, connection: LogConnection) -> None:
         self._connection = connection
@@ -89,7 +89,7 @@ async def held_commits(url: str) -> AsyncIterator[HeldCommits]:
 
 
 class Lines:
-    """Opens connections, and knows them: they can be cut, and new ones kept from being made."""
+    """Factory of connections that can be cut, and new ones blocked."""
 
     def __init__(self, url: str, *settings: str) -> None:
         self._url = url

@@ -60,7 +60,7 @@ ARMED_AT = 10
 
 @dataclass(frozen=True)
 class StepOrder:
-    """Where to stop, and by which signal."""
+    """Step at which the process stops, and the signal."""
 
     url: str
     moment: str

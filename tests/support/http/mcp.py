@@ -90,9 +90,7 @@ async def values_of(client: "mcp.Client", tool: str, **arguments: Any) -> dict[s
 
 
 class McpCaller:
-    """Sends single messages, also those that the SDK's client would not send, and reads the
-    answers.
-    """
+    """Sender of single messages, also those that the SDK's client would not send."""
 
     def __init__(
         self, url: str, token: str, *, session: str | None = None, tasks: bool = False

@@ -27,7 +27,7 @@ class Frame:
 
 
 class StreamReader:
-    """Reads in a thread from the moment it is entered; leaving closes the connection."""
+    """Reader of a stream in a thread, from entry on; leaving closes the connection."""
 
     def __init__(
         self, url: str, target: str, token: str, headers: Mapping[str, str] | None = None

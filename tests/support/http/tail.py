@@ -31,7 +31,9 @@ def event_at(position: int, *, run_id: UUID | None = None) -> RecordedEvent:
 
 
 class GrowingLog:
-    """Implements `Tail`. `grow` adds events, `break_off` lets the log be lost to its followers."""
+    """Implements `Tail`. `grow` adds events, `break_off` makes the log unreadable for its
+    followers.
+    """
 
     def __init__(self) -> None:
         self._events: list[RecordedEvent] = []

@@ -18,7 +18,7 @@ ANSWER_SECONDS_MAX = 70.0
 
 @dataclass(frozen=True)
 class Authority:
-    """Where a server listens."""
+    """Host and port of a server."""
 
     host: str
     port: int

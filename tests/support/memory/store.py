@@ -187,7 +187,7 @@ class StoredReservation(NamedTuple):
 
 
 class CommittedAppend(NamedTuple):
-    """When an append was recorded, and its last position."""
+    """Time and last position of an append."""
 
     recorded_at: datetime
     last_position: int
@@ -195,7 +195,7 @@ class CommittedAppend(NamedTuple):
 
 @dataclass(slots=True)
 class Lease:
-    """Until when a server, or its claim of some work, counts as alive."""
+    """Time until which a server, or its claim of some work, counts as alive."""
 
     holder: str
     until: datetime

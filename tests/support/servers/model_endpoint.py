@@ -80,7 +80,8 @@ def error(status: str, message: str, *headers: str) -> bytes:
 
 
 class ModelEndpoint:
-    """Sends the next of its model's answers to each request, and repeats the last one.
+    """Endpoint that sends the next of its model's answers to each request, and repeats the last
+    one.
 
     Use it in an `async with` statement, or, for a thread of its own, in a `with` statement.
     """

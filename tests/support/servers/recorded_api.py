@@ -38,7 +38,7 @@ Answering = Reply | Callable[[Asked], Reply]
 
 
 class RecordedApi:
-    """Answers by method and path; `asked` are the requests, in order."""
+    """Server with answers by method and path; `asked` are the requests, in order."""
 
     def __init__(self) -> None:
         self.asked: list[Asked] = []

@@ -35,7 +35,7 @@ def redirect(location: str, status: str = "302 Found") -> bytes:
 
 
 class ScriptServer:
-    """Answers 404 by default. Use it in an `async with` statement."""
+    """Server that answers 404 by default. Use it in an `async with` statement."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self._tls = tls

@@ -13,7 +13,9 @@ from tests.support.servers.running_log import RunningLog
 
 
 class ServerConfigurations(ActiveConfigurations[LoadedConfiguration]):
-    """As a server puts them together. Agents without a workspace work below `workspaces`."""
+    """Configurations as a server composes them. Agents without a workspace work below
+    `workspaces`.
+    """
 
     def __init__(self, running: RunningLog, workspaces: Path) -> None:
         self.files = LoadedFiles()

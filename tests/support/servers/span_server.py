@@ -32,7 +32,9 @@ class TakenSpan:
 
 @dataclass
 class SpanServer:
-    """Use it in a `with` statement. `status` is the status of its answers."""
+    """Receiver of spans, to be used in a `with` statement. `status` is the status of its
+    answers.
+    """
 
     status: int = 200
     spans: list[TakenSpan] = field(default_factory=list)

@@ -117,7 +117,7 @@ def _bar(doing: str) -> Iterator[_OnStep]:
 
 
 class _Lines:
-    """Prints a line at each new step, and every few seconds in between."""
+    """Progress as lines: one at each new step, and one every few seconds in between."""
 
     def __init__(self, doing: str) -> None:
         self._doing = doing

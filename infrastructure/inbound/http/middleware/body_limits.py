@@ -153,7 +153,7 @@ _SHARE_FULL = (
 
 
 class BodyIntake:
-    """Reads the body of one request, up to the limit.
+    """Reader of the body of one request, up to the limit.
 
     The rest of a body that is too large is discarded before the connection closes, unless it
     declares more than DISCARDED_BYTES_MAX. `release` is called when the request was answered.
