@@ -28,6 +28,24 @@ def test_every_link_leads_to_a_file(page: Path) -> None:
         assert (page.parent / target).exists(), target
 
 
+def anchors_of(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.M | re.S)
+    headings = re.findall(r"^#+ (.+)$", text, re.M)
+    return {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_anchor_leads_to_a_heading(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text("utf-8"))
+    missing = [
+        f"{target}#{anchor}"
+        for target, anchor in links
+        if anchor not in anchors_of(page.parent / target if target else page)
+    ]
+    assert missing == []
+
+
 def test_every_page_is_in_the_index_by_reader() -> None:
     index = (DOCS / "README.md").read_text("utf-8")
     for page in DOCS.glob("*.md"):
