@@ -18,6 +18,8 @@ from infrastructure.inbound.web.policy import POLICY
 from tests.support.servers.preloaded import ROOT
 from tests.support.servers.server import Server
 
+COMPRESSED_BYTES_MAX = 250_000
+
 
 def browser_of(folder: Path | None = None, *, wants_token: bool = True) -> httpx2.Client:
     """What speaks to the routes of the page alone."""
@@ -46,6 +48,12 @@ def test_files_are_kept_for_ever_by_whoever_has_them_and_packed_for_who_unpacks(
         if file.packed is not None:
             assert gzip.decompress(file.packed) == file.content
             assert client.get(f"/ui/{name}").headers["content-encoding"] == "gzip"
+
+
+def test_page_stays_below_250_kb_compressed() -> None:
+    files = read_built_files(IN_CHECKOUT).values()
+    sizes = [len(file.content if file.packed is None else file.packed) for file in files]
+    assert sum(sizes) < COMPRESSED_BYTES_MAX
 
 
 @pytest.mark.parametrize("name", ["missing.js", "%2e%2e%2findex.html", "..%2f..%2fpages.py"])
