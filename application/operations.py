@@ -28,6 +28,7 @@ from application.queries import (
     revisions,
     runs,
     sessions,
+    summary,
 )
 from application.queries.changes import compare, diff, history
 from application.queries.operation import Operation
@@ -39,6 +40,7 @@ MODULES: tuple[ModuleType, ...] = (
     spawn,
     respawn,
     runs,
+    summary,
     explain,
     history,
     compare,

@@ -32,6 +32,7 @@ PAGES: Mapping[str, str] = {
     "redriveAnnouncement": "webhooks.md#retries-and-parked-announcements",
     "claimRun": "external-runs.md",
     "findEvents": "#since-when",
+    "getSummary": "time-travel.md#what-happened-since",
     "getDiff": "time-travel.md",
     "whatIf": "time-travel.md#what-if",
     "getLogHead": "#the-verification-of-the-log",

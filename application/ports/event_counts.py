@@ -66,6 +66,14 @@ class EventCounts(Protocol):
         """
         ...
 
+    async def live_runs(self, position: int) -> frozenset[UUID]:
+        """Return the runs that were requested and not over as of a position.
+
+        Raises:
+            LogUnavailableError: While too much of the log is not counted yet.
+        """
+        ...
+
     async def instants_of(self, positions: Sequence[int]) -> Mapping[int, datetime]:
         """Return when the events at these positions were recorded."""
         ...

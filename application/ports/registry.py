@@ -23,6 +23,14 @@ class StatusRows:
     waiting: bool | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class LiveRuns:
+    """The runs that were requested and not over as of a position."""
+
+    position: int
+    run_ids: tuple[UUID, ...]
+
+
 Comparison = Literal["=", "any of", "begins with", "<", "<=", ">", ">="]
 
 
@@ -31,7 +39,9 @@ class RunCondition:
     """A comparison of a column of run rows with a value.
 
     Attributes:
-        column: A column of `RunRow`, or `status`, which is any of several `StatusRows`.
+        column: A column of `RunRow`; `status`, which is any of several `StatusRows`; or
+            `over_position`, which compares the position at which the run was over, if it ever is,
+            with that of `LiveRuns`, by `<=` or `>`.
         comparison: The operator. A row without a value in the column does not match.
         value: The value; a tuple if the comparison is `any of`.
     """
@@ -67,11 +77,15 @@ class RunQuery:
         return next((condition.value for condition in values), None)
 
     def split(self, columns: Container[str]) -> tuple["RunQuery", "RunQuery"]:
-        """Return the conditions on values of the given columns, and all other conditions."""
+        """Return the conditions that an index serves, and all other conditions.
+
+        The first are those on values of the given columns, and those that bound the creation.
+        """
         inside, outside = list[RunCondition](), list[RunCondition]()
         for condition in self.conditions:
             by_value = condition.column in columns and condition.comparison in ("=", "any of")
-            (inside if by_value else outside).append(condition)
+            bounds = condition.column in ("created_position", "over_position")
+            (inside if by_value or bounds else outside).append(condition)
         return RunQuery(tuple(inside)), RunQuery(tuple(outside))
 
 

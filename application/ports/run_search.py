@@ -11,17 +11,18 @@ from domain.run.facts import RunOutcome
 from domain.run.lifecycle import RunStage
 from domain.run.state import Run
 
-TASK_CHARACTERS_SEARCHED_MAX = 10_000
+TEXT_CHARACTERS_SEARCHED_MAX = 10_000
+ERROR_CHARACTERS_READ_MAX = 2_000
 
 
 class RunWords(NamedTuple):
-    """Words that must each occur in the label or task of a run, ignoring case.
+    """Words that must each occur in the label, task, error or rule of a run, ignoring case.
 
-    Unless `in_whole_task`, only the preview of a task is searched, which lists show.
+    Unless `in_whole_texts`, only the previews of task and error are searched, which lists show.
     """
 
     words: tuple[str, ...]
-    in_whole_task: bool
+    in_whole_texts: bool
 
 
 class ScanWindow(NamedTuple):
@@ -74,6 +75,29 @@ class CountedRuns(NamedTuple):
     counted_to: int | None
 
 
+class RunError(NamedTuple):
+    """The error of a run that has ended.
+
+    Attributes:
+        text: The end of the error text, or, unless whole texts may be read, the preview that lists
+            show. None if it was erased.
+    """
+
+    run_id: UUID
+    created_position: int
+    requester: str
+    agent_id: str | None
+    outcome: RunOutcome
+    text: str | None
+
+
+class FoundErrors(NamedTuple):
+    """Errors of runs, and the cursor at which to continue; None at the end."""
+
+    errors: Sequence[RunError]
+    behind: int | None
+
+
 class RunSearch(Protocol):
     """Search over runs, within the bounds of indexed conditions.
 
@@ -85,6 +109,16 @@ class RunSearch(Protocol):
         self, query: RunQuery, words: RunWords, examined: ScanWindow, *, limit: int
     ) -> FoundRuns:
         """Return the first matching runs, ordered by position of creation."""
+        ...
+
+    async def errors(
+        self, query: RunQuery, words: RunWords | None, examined: ScanWindow, *, whole: bool
+    ) -> FoundErrors:
+        """Return the errors of all matching runs, ordered by position of creation. The query
+        selects only runs that have ended.
+
+        If `whole`, the end of each text is read, otherwise its preview.
+        """
         ...
 
     async def count(

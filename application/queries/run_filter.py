@@ -2,13 +2,21 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from typing import Annotated, Any, NamedTuple
 from uuid import UUID
 
 from pydantic import Field
 
-from application.ports.registry import Comparison, Registry, RunCondition, RunQuery, StatusRows
+from application.ports.registry import (
+    Comparison,
+    LiveRuns,
+    Registry,
+    RunCondition,
+    RunQuery,
+    StatusRows,
+)
 from application.queries.access import Caller
 from application.queries.as_of import read_moment
 from application.queries.errors import QueryError, invalid_value
@@ -19,6 +27,7 @@ from application.queries.session_reference import resolve_root, resolve_session_
 from application.queries.stage_reference import position_of_stage
 from application.queries.views.run import ROWS_BY_STATUS, RecordedStage, RunStatus
 from domain.run.facts import RunOutcome
+from domain.run.lifecycle import OVER
 from domain.spawn.stages import RULE_NAMES
 from domain.values.moments import MOMENT_CHARACTERS_MAX, MOMENT_FORMS, RunStageName
 
@@ -46,6 +55,12 @@ class FilterContext(NamedTuple):
     """JSON pointer of the value in the request, for error messages."""
 
 
+class RunConditions(NamedTuple):
+    """Conditions that a filter value stands for."""
+
+    conditions: tuple[RunCondition, ...]
+
+
 Resolver = Callable[[FilterContext, Any], Awaitable[Any]]
 
 
@@ -56,7 +71,7 @@ class ColumnFilter:
     Attributes:
         column: A column of `RunRow`.
         comparison: The comparison operator.
-        resolve: Returns the value to compare, or a whole condition.
+        resolve: Returns the value to compare, or `RunConditions`.
         needs_family: True if no index supports the filter. It then requires `requester`, `tree` or
             `rule`, which bound the number of rows to scan.
     """
@@ -66,15 +81,15 @@ class ColumnFilter:
     resolve: Resolver | None = None
     needs_family: bool = False
 
-    async def condition(self, context: FilterContext, given: Any) -> RunCondition:
-        """Return the condition for the value that the caller gave."""
+    async def conditions(self, context: FilterContext, given: Any) -> Sequence[RunCondition]:
+        """Return the conditions for the value that the caller gave."""
         # Sorted, so that equal queries have equal cursors.
         value = tuple(sorted(set(given))) if isinstance(given, tuple) else given
         if self.resolve is not None:
             value = await self.resolve(context, value)
-        if isinstance(value, RunCondition):
-            return value
-        return RunCondition(self.column, self.comparison, value)
+        if isinstance(value, RunConditions):
+            return value.conditions
+        return (RunCondition(self.column, self.comparison, value),)
 
 
 async def _requester(context: FilterContext, text: str) -> str:
@@ -92,21 +107,48 @@ async def _statuses(_: FilterContext, names: Sequence[RunStatus]) -> Sequence[St
 
 
 def _creation(of_position: Comparison, of_instant: Comparison) -> Resolver:
-    async def resolve(context: FilterContext, text: str) -> RunCondition:
-        services, caller, place, pointer = context
-        try:
-            moment = read_moment(text, place.counts_back_from or services.work.log.now())
-            if isinstance(moment, RunStageName):
-                moment = await position_of_stage(services, caller, moment.text, place.at)
-        except QueryError as error:
-            if error.code != "invalid_request":
-                raise
-            raise invalid_value(pointer, error.detail) from None
+    async def resolve(context: FilterContext, text: str) -> RunConditions:
+        moment = await _moment(context, text)
         if isinstance(moment, int):
-            return RunCondition("created_position", of_position, moment)
-        return RunCondition("created_at", of_instant, moment)
+            return RunConditions((RunCondition("created_position", of_position, moment),))
+        return RunConditions((RunCondition("created_at", of_instant, moment),))
 
     return resolve
+
+
+async def _moment(context: FilterContext, text: str) -> int | datetime:
+    services, caller, place, pointer = context
+    try:
+        moment = read_moment(text, place.counts_back_from or services.work.log.now())
+        if isinstance(moment, RunStageName):
+            return await position_of_stage(services, caller, moment.text, place.at)
+    except QueryError as error:
+        if error.code != "invalid_request":
+            raise
+        raise invalid_value(pointer, error.detail) from None
+    return moment
+
+
+def _end(comparison: Comparison) -> Resolver:
+    async def resolve(context: FilterContext, text: str) -> RunConditions:
+        services, place = context.services, context.place
+        moment = await _moment(context, text)
+        if isinstance(moment, datetime):
+            moment = await services.work.registry.position_at(moment)
+        live = await live_runs(services, min(moment, place.at))
+        return RunConditions((RunCondition("over_position", comparison, live), IS_OVER))
+
+    return resolve
+
+
+async def live_runs(services: QueryServices, position: int) -> LiveRuns:
+    """Return the runs that were requested and not over as of a position."""
+    run_ids = await services.event_counts.live_runs(position)
+    # Sorted, so that equal queries have equal cursors.
+    return LiveRuns(position, tuple(sorted(run_ids)))
+
+
+IS_OVER = RunCondition("stage", "any of", tuple(sorted(OVER)))
 
 
 AgentId = Annotated[str, Field(min_length=1, max_length=64)]
@@ -160,6 +202,20 @@ class RunFilter(Parameters):
         None,
         max_length=MOMENT_CHARACTERS_MAX,
         description=f"Only runs created before this moment: {MOMENT_FORMS}.",
+        examples=["2026-03-01T09:00:00Z"],
+    )
+    ended_since: Annotated[str | None, ColumnFilter("over_position", resolve=_end(">"))] = Field(
+        None,
+        max_length=MOMENT_CHARACTERS_MAX,
+        description=f"Only runs that ended or were refused after this moment: {MOMENT_FORMS}.",
+        examples=["12h"],
+    )
+    ended_until: Annotated[str | None, ColumnFilter("over_position", resolve=_end("<="))] = Field(
+        None,
+        max_length=MOMENT_CHARACTERS_MAX,
+        description=(
+            f"Only runs that ended or were refused at or before this moment: {MOMENT_FORMS}."
+        ),
         examples=["2026-03-01T09:00:00Z"],
     )
     rule: Annotated[str | None, ColumnFilter("rule")] = Field(
@@ -226,7 +282,7 @@ async def run_query(
     conditions = list[RunCondition]()
     for filter_field, value in given:
         context = FilterContext(services, caller, place, f"/query/{filter_field.parameter}")
-        conditions.append(await filter_field.where.condition(context, value))
+        conditions += await filter_field.where.conditions(context, value)
     return RunQuery(tuple(conditions))
 
 

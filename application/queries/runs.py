@@ -12,8 +12,8 @@ from pydantic import Field
 
 from application.concurrency.tasks import cancel_all
 from application.log.envelope import RecordedEvent
-from application.ports.registry import Registry, RunQuery
-from application.ports.run_search import RunWords
+from application.ports.registry import Registry, RunCondition, RunQuery
+from application.ports.run_search import RunWords, ScanWindow
 from application.ports.transcripts import RecordedEntry
 from application.queries.access import Access, Caller
 from application.queries.as_of import AsOf, resolve_as_of
@@ -38,7 +38,8 @@ from application.queries.paging import (
 )
 from application.queries.run_filter import RunFilter, narrow_to_tree, run_query
 from application.queries.runs_at_work import OutputSoFar, shown_now, with_output
-from application.queries.search.run_totals import run_totals
+from application.queries.search.failures import errors_of_cause, runs_with_cause
+from application.queries.search.run_totals import run_totals, runs_counted_max
 from application.queries.search.run_words import (
     WORDS_CHARACTERS_MAX,
     WORDS_MAX,
@@ -74,6 +75,7 @@ from application.queries.wait import (
     wait_until,
 )
 from application.session.waiting_messages import find_run
+from domain.run.error_cause import LINE_CHARACTERS_MAX
 from domain.run.events import RunStarted, ScriptsResolved
 from domain.run.lifecycle import OVER
 from domain.run.state import Run
@@ -221,10 +223,20 @@ class ListRuns(ReadAsOf, Page, RunFilter):
         None,
         max_length=WORDS_CHARACTERS_MAX,
         description=(
-            f"Only runs whose label or task contains each of these words, {WORDS_MAX} at most,"
-            " ignoring case. Searches the first 10,000 characters of a task; for a token without"
-            " scope `content`, only the preview that lists show."
+            "Only runs whose label, task, error or rule contain each of these words,"
+            f" {WORDS_MAX} at most, ignoring case. Searches the first 10,000 characters of a task"
+            " and of an error; for a token without scope `content`, only the previews that lists"
+            " show."
         ),
+    )
+    cause: str | None = Field(
+        None,
+        max_length=LINE_CHARACTERS_MAX,
+        description=(
+            "Only runs that failed, timed out or have an unknown outcome with this cause: a"
+            " `cause` of `/v1/summary`, or the last line of an error."
+        ),
+        examples=["TimeoutError: tide service <n>"],
     )
     totals: bool = Field(
         False,
@@ -264,7 +276,7 @@ class ListRuns(ReadAsOf, Page, RunFilter):
             "q": Option(
                 flag="--words",
                 metavar="TEXT",
-                help="Only runs whose label or task contains each of these words.",
+                help="Only runs with each of these words in label, task, error or rule.",
             ),
         },
         columns=(
@@ -297,12 +309,14 @@ async def list_runs(
         place, asked = read_cursor(cursor, log_id, await services.work.log.head())
     # Session names are resolved as of the first page, so that the query stays the same.
     criteria = await run_query(services, caller, query, place)
-    question = fingerprint(criteria, order, caller.patterns, at, *(wanted or ()))
+    question = fingerprint(criteria, order, caller.patterns, at, *(wanted or ()), query.cause)
     if asked not in (None, question):
         raise foreign_question()
     criteria = await narrow_to_tree(services.work.registry, caller, criteria)
     ascending = order == "asc"
-    page = await _page(services, caller, criteria, wanted, place, query.limit, ascending=ascending)
+    page = await _page(
+        services, caller, criteria, wanted, query.cause, place, query.limit, ascending=ascending
+    )
     following = replace(place, behind=page.behind) if page.behind is not None else None
     is_now = at is None and cursor is None
     outputs = await _outputs_so_far(services, page.runs) if is_now else None
@@ -312,7 +326,12 @@ async def list_runs(
         next_cursor=encode_cursor(following, log_id, question) if following else None,
         totals=(
             await run_totals(
-                services.run_search, services.access, caller, criteria, wanted, at=place.at
+                services.run_search,
+                services.access,
+                caller,
+                await _of_cause(services, caller, criteria, wanted, query.cause, place.at),
+                wanted,
+                at=place.at,
             )
             if query.totals and cursor is None
             else None
@@ -347,14 +366,28 @@ async def _page(
     caller: Caller,
     query: RunQuery,
     words: RunWords | None,
+    cause: str | None,
     place: Cursor,
     limit: int,
     *,
     ascending: bool,
 ) -> RunPage:
-    access = services.access
+    access, registry = services.access, services.work.registry
+    if cause is not None:
+        of_cause = await runs_with_cause(
+            services.run_search,
+            registry,
+            access,
+            caller,
+            query,
+            words,
+            cause,
+            place,
+            limit=limit,
+            ascending=ascending,
+        )
+        return RunPage(*of_cause)
     if words is None:
-        registry = services.work.registry
         return await visible_runs(
             registry, access, caller, query, place, limit=limit, ascending=ascending
         )
@@ -362,6 +395,23 @@ async def _page(
         services.run_search, access, caller, query, words, place, limit=limit, ascending=ascending
     )
     return RunPage(*found)
+
+
+async def _of_cause(
+    services: QueryServices,
+    caller: Caller,
+    query: RunQuery,
+    words: RunWords | None,
+    cause: str | None,
+    at: int,
+) -> RunQuery:
+    """Return the query for those runs of a cause that totals scan."""
+    if cause is None:
+        return query
+    window = ScanWindow(at, runs_counted_max(caller, words))
+    errors, _ = await errors_of_cause(services.run_search, caller, query, words, cause, window)
+    named = RunCondition("run_id", "any of", tuple(error.run_id for error in errors))
+    return RunQuery((*query.conditions, named))
 
 
 VERSION_MAX = 2**31 - 1

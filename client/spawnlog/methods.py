@@ -90,6 +90,7 @@ if TYPE_CHECKING:
         StateChangeView,
         SteeredAnswer,
         StoppedAnswer,
+        SummaryView,
         TimelineView,
         TranscriptEntryView,
         TranscriptProvidedAnswer,
@@ -930,6 +931,57 @@ class Methods(Sender):
         )
         return (self.answer(request)).value
 
+    def get_summary(
+        self,
+        *,
+        agent_id: Sequence[str] = (),
+        from_: str | datetime | None = None,
+        min_position: int | None = None,
+        to: str | datetime | None = None,
+        tree: str | None = None,
+    ) -> SummaryView:
+        """Summarize what happened between two moments.
+
+        Counts the runs that were spawned, that ended and that were refused after `from_`, up
+        to `to`, with the tokens and cost of those that ended; groups failures by cause; lists
+        the configuration revisions that were activated; and counts the runs that are live at
+        `to`. A run that was requested before the range counts in `ended` if it ended in it.
+        The cost does not depend on the size of the log: of the runs requested in the range
+        and those live at its start, up to 10,000 are counted, the newest (5,000 for a token
+        that may not see all sessions). `counted_to` of `spawned` and `ended` is then the
+        position down to which runs were counted. Runs that ended without an error text have
+        the cause `no error text`. For a token without scope `content`, causes come from the
+        previews of errors that lists show.
+
+        Args:
+            agent_id: Only runs of this agent, after any override (repeatable).
+            from_: Start of the range, exclusive: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. Default: 24
+                hours before its end.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
+            to: End of the range, inclusive: pos:18342, an RFC 3339 instant with an offset
+                such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m, h, d
+                or w), or a stage of a run such as run:reviewer@started. Default: now.
+            tree: Only the tree below this root session: a session key, a session id, or
+                `current`.
+        """
+        request: Request[SummaryView] = read_request(
+            "getSummary",
+            path_of("summary"),
+            {
+                "agentId": agent_id,
+                "from": from_,
+                "minPosition": min_position,
+                "to": to,
+                "tree": tree,
+            },
+            "SummaryView",
+        )
+        return (self.answer(request)).value
+
     def list_agents(
         self,
         *,
@@ -1217,8 +1269,11 @@ class Methods(Sender):
         *,
         agent_id: Sequence[str] = (),
         at: str | datetime | None = None,
+        cause: str | None = None,
         cursor: str | None = None,
         depth: int | None = None,
+        ended_since: str | None = None,
+        ended_until: str | None = None,
         label: Sequence[str] = (),
         label_prefix: str | None = None,
         limit: int | None = None,
@@ -1276,8 +1331,18 @@ class Methods(Sender):
                 h, d or w), or a stage of a run such as run:reviewer@started. A run is named
                 by its id, by 8 or more of the first characters of its id, or by its label.
                 Default: now.
+            cause: Only runs that failed, timed out or have an unknown outcome with this
+                cause: a `cause` of `/v1/summary`, or the last line of an error.
             cursor: `next_cursor` of the previous page.
             depth: Exact depth. Requires `requester`, `tree` or `rule`.
+            ended_since: Only runs that ended or were refused after this moment:
+                pos:18342, an RFC 3339 instant with an offset such as 2026-03-01T09:00:00Z, a
+                time ago such as 12h or -12h (ms, s, m, h, d or w), or a stage of a run such
+                as run:reviewer@started.
+            ended_until: Only runs that ended or were refused at or before this moment:
+                pos:18342, an RFC 3339 instant with an offset such as 2026-03-01T09:00:00Z, a
+                time ago such as 12h or -12h (ms, s, m, h, d or w), or a stage of a run such
+                as run:reviewer@started.
             label: Only runs with exactly this label (repeatable).
             label_prefix: Only runs whose label starts with this text. Requires
                 `requester`, `tree` or `rule`.
@@ -1287,9 +1352,10 @@ class Methods(Sender):
                 second.
             order: Order by creation time.
             outcome: Only runs that ended with this outcome (repeatable).
-            q: Only runs whose label or task contains each of these words, 8 at most,
-                ignoring case. Searches the first 10,000 characters of a task; for a token
-                without scope `content`, only the preview that lists show.
+            q: Only runs whose label, task, error or rule contain each of these words, 8
+                at most, ignoring case. Searches the first 10,000 characters of a task and of
+                an error; for a token without scope `content`, only the previews that lists
+                show.
             requester: Only runs requested by this session: its key in any spelling, its
                 session id, or `current`.
             respawned_from: Only respawns of the run with this id.
@@ -1313,8 +1379,11 @@ class Methods(Sender):
             {
                 "agentId": agent_id,
                 "at": at,
+                "cause": cause,
                 "cursor": cursor,
                 "depth": depth,
+                "endedSince": ended_since,
+                "endedUntil": ended_until,
                 "label": label,
                 "labelPrefix": label_prefix,
                 "limit": limit,
@@ -1344,6 +1413,8 @@ class Methods(Sender):
         buckets: int | None = None,
         cursor: str | None = None,
         depth: int | None = None,
+        ended_since: str | None = None,
+        ended_until: str | None = None,
         from_: str | datetime | None = None,
         label: Sequence[str] = (),
         label_prefix: str | None = None,
@@ -1405,6 +1476,14 @@ class Methods(Sender):
             buckets: Number of time buckets; 0 for none. Default: 100.
             cursor: `next_cursor` of the previous page.
             depth: Exact depth. Requires `requester`, `tree` or `rule`.
+            ended_since: Only runs that ended or were refused after this moment:
+                pos:18342, an RFC 3339 instant with an offset such as 2026-03-01T09:00:00Z, a
+                time ago such as 12h or -12h (ms, s, m, h, d or w), or a stage of a run such
+                as run:reviewer@started.
+            ended_until: Only runs that ended or were refused at or before this moment:
+                pos:18342, an RFC 3339 instant with an offset such as 2026-03-01T09:00:00Z, a
+                time ago such as 12h or -12h (ms, s, m, h, d or w), or a stage of a run such
+                as run:reviewer@started.
             from_: Start of the range, exclusive: pos:18342, an RFC 3339 instant with an
                 offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
                 h, d or w), or a stage of a run such as run:reviewer@started. Default: the
@@ -1444,6 +1523,8 @@ class Methods(Sender):
                 "buckets": buckets,
                 "cursor": cursor,
                 "depth": depth,
+                "endedSince": ended_since,
+                "endedUntil": ended_until,
                 "from": from_,
                 "label": label,
                 "labelPrefix": label_prefix,
@@ -2532,8 +2613,11 @@ class Methods(Sender):
         *,
         agent_id: Sequence[str] = (),
         at: str | datetime | None = None,
+        cause: str | None = None,
         cursor: str | None = None,
         depth: int | None = None,
+        ended_since: str | None = None,
+        ended_until: str | None = None,
         label: Sequence[str] = (),
         label_prefix: str | None = None,
         limit: int | None = None,
@@ -2591,8 +2675,18 @@ class Methods(Sender):
                 h, d or w), or a stage of a run such as run:reviewer@started. A run is named
                 by its id, by 8 or more of the first characters of its id, or by its label.
                 Default: now.
+            cause: Only runs that failed, timed out or have an unknown outcome with this
+                cause: a `cause` of `/v1/summary`, or the last line of an error.
             cursor: `next_cursor` of the previous page.
             depth: Exact depth. Requires `requester`, `tree` or `rule`.
+            ended_since: Only runs that ended or were refused after this moment:
+                pos:18342, an RFC 3339 instant with an offset such as 2026-03-01T09:00:00Z, a
+                time ago such as 12h or -12h (ms, s, m, h, d or w), or a stage of a run such
+                as run:reviewer@started.
+            ended_until: Only runs that ended or were refused at or before this moment:
+                pos:18342, an RFC 3339 instant with an offset such as 2026-03-01T09:00:00Z, a
+                time ago such as 12h or -12h (ms, s, m, h, d or w), or a stage of a run such
+                as run:reviewer@started.
             label: Only runs with exactly this label (repeatable).
             label_prefix: Only runs whose label starts with this text. Requires
                 `requester`, `tree` or `rule`.
@@ -2602,9 +2696,10 @@ class Methods(Sender):
                 second.
             order: Order by creation time.
             outcome: Only runs that ended with this outcome (repeatable).
-            q: Only runs whose label or task contains each of these words, 8 at most,
-                ignoring case. Searches the first 10,000 characters of a task; for a token
-                without scope `content`, only the preview that lists show.
+            q: Only runs whose label, task, error or rule contain each of these words, 8
+                at most, ignoring case. Searches the first 10,000 characters of a task and of
+                an error; for a token without scope `content`, only the previews that lists
+                show.
             requester: Only runs requested by this session: its key in any spelling, its
                 session id, or `current`.
             respawned_from: Only respawns of the run with this id.
@@ -2628,8 +2723,11 @@ class Methods(Sender):
             {
                 "agentId": agent_id,
                 "at": at,
+                "cause": cause,
                 "cursor": cursor,
                 "depth": depth,
+                "endedSince": ended_since,
+                "endedUntil": ended_until,
                 "label": label,
                 "labelPrefix": label_prefix,
                 "limit": limit,
@@ -2659,6 +2757,8 @@ class Methods(Sender):
         buckets: int | None = None,
         cursor: str | None = None,
         depth: int | None = None,
+        ended_since: str | None = None,
+        ended_until: str | None = None,
         from_: str | datetime | None = None,
         label: Sequence[str] = (),
         label_prefix: str | None = None,
@@ -2720,6 +2820,14 @@ class Methods(Sender):
             buckets: Number of time buckets; 0 for none. Default: 100.
             cursor: `next_cursor` of the previous page.
             depth: Exact depth. Requires `requester`, `tree` or `rule`.
+            ended_since: Only runs that ended or were refused after this moment:
+                pos:18342, an RFC 3339 instant with an offset such as 2026-03-01T09:00:00Z, a
+                time ago such as 12h or -12h (ms, s, m, h, d or w), or a stage of a run such
+                as run:reviewer@started.
+            ended_until: Only runs that ended or were refused at or before this moment:
+                pos:18342, an RFC 3339 instant with an offset such as 2026-03-01T09:00:00Z, a
+                time ago such as 12h or -12h (ms, s, m, h, d or w), or a stage of a run such
+                as run:reviewer@started.
             from_: Start of the range, exclusive: pos:18342, an RFC 3339 instant with an
                 offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
                 h, d or w), or a stage of a run such as run:reviewer@started. Default: the
@@ -2759,6 +2867,8 @@ class Methods(Sender):
                 "buckets": buckets,
                 "cursor": cursor,
                 "depth": depth,
+                "endedSince": ended_since,
+                "endedUntil": ended_until,
                 "from": from_,
                 "label": label,
                 "labelPrefix": label_prefix,

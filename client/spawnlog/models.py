@@ -16,6 +16,15 @@ class AcknowledgedAnswer(AnswerModel):
     run_id: str
 
 
+class ActivatedRevisionView(AnswerModel):
+    """A configuration revision that was activated in the range."""
+
+    revision: int
+    position: int
+    activated_at: datetime
+    activated_by: str
+
+
 class ActorView(AnswerModel):
     """Who caused an event: `kind` is `token`, `child`, `anybody` or `system`."""
 
@@ -349,6 +358,22 @@ class FailureView(AnswerModel):
     """Why the answer ends early."""
 
     detail: str
+
+
+class FailuresView(AnswerModel):
+    """
+    Runs that failed with the same cause. `cause` is the line that names it, in which numbers,
+    ids, instants, quoted texts, paths and URLs are placeholders: list runs with this `cause`
+    to see them. `error` is the original line of the newest of them. `statuses` and `agents`
+    count them; `run_ids` has up to five, newest first.
+    """
+
+    cause: str
+    error: str
+    runs: int
+    statuses: dict[str, int]
+    agents: dict[str, int]
+    run_ids: list[str]
 
 
 class FinishedAnswer(AnswerModel):
@@ -1277,6 +1302,20 @@ class VerificationView(AnswerModel):
     failure: str | None
 
 
+class WaitView(AnswerModel):
+    """
+    Runs that wait for the same: `runs` for other runs to end, `slot` for a slot of a full
+    lane, `claim` for a server that takes them. `lane` and `depth` name the lane of queued
+    runs. `run_ids` has up to five, newest first.
+    """
+
+    reason: Literal["runs", "slot", "claim"]
+    lane: str | None
+    depth: int | None
+    runs: int
+    run_ids: list[str]
+
+
 class WhatIfFailureView(AnswerModel):
     """The last line of an incomplete answer."""
 
@@ -1616,6 +1655,23 @@ class LaneView(AnswerModel):
     width: int | None
     running: list[RunningView]
     queued: list[QueuedView]
+
+
+class LiveRunsView(AnswerModel):
+    """
+    The number of runs that are not over, by status, and what the waiting and queued ones wait
+    for, most first. `parked_deliveries` counts webhook deliveries of `parked_announcements`
+    that were given up. If `cut`, more runs or announcements were not counted.
+    """
+
+    preparing: int
+    waiting: int
+    queued: int
+    running: int
+    waits: list[WaitView]
+    parked_announcements: int
+    parked_deliveries: int
+    cut: bool
 
 
 class LogHeadView(AnswerModel):
@@ -2079,6 +2135,30 @@ class SharedContextView(AnswerModel):
     sources: dict[str, SharedSourceView]
     history: list[SharedChangeView]
     started_with: list[SharedStartView]
+
+
+class SummaryView(AnswerModel):
+    """
+    What happened after position `after`, up to position `until`; `from_at` and `to_at` are
+    the instants of both. `spawned` are the runs requested in the range, with their status at
+    its end. `ended` are the runs that ended or were refused in it, whenever they were
+    requested: by status, by rule, and with their tokens and cost. `failures` groups those of
+    `ended` that failed, timed out or have an unknown outcome by cause, most first, up to
+    fifty; `further_causes` is the number of causes left out. `revisions` are the
+    configuration revisions activated in the range, newest first, up to fifty; None for a
+    token that does not see the whole log. `live` is the state at the end of the range.
+    """
+
+    after: int
+    until: int
+    from_at: datetime | None
+    to_at: datetime | None
+    spawned: RunTotalsView
+    ended: RunTotalsView
+    failures: list[FailuresView]
+    further_causes: int
+    revisions: list[ActivatedRevisionView] | None
+    live: LiveRunsView
 
 
 class TreeNodeView(AnswerModel):

@@ -26,6 +26,7 @@ DOCUMENT = document()
 CHANGING = {
     "clearPreamble": "tells whether there was one",
     "getMetrics": "tells of each request",
+    "getSummary": "ends now",
     "makePageCode": "makes another code each time",
     "tradePageCode": "uses the code up",
     "startVerification": "begins another one when the first is over",

@@ -48,6 +48,13 @@ class _Usage:
         }
 
 
+def runs_counted_max(caller: Caller, words: RunWords | None) -> int:
+    """Return the maximum number of runs that are scanned for a caller and words."""
+    if words is not None:
+        return WORDS_EXAMINED_MAX
+    return COUNTED_MAX if caller.sees_everything else COUNTED_OF_OTHERS_MAX
+
+
 async def run_totals(
     search: RunSearch,
     access: Access,
@@ -57,13 +64,10 @@ async def run_totals(
     at: int,
 ) -> RunTotalsView:
     """Return the totals of the runs that the caller may see, limited to the newest."""
-    runs_max = COUNTED_MAX if caller.sees_everything else COUNTED_OF_OTHERS_MAX
-    if words is not None:
-        runs_max = WORDS_EXAMINED_MAX
     found = await search.count(
         query,
         words,
-        ScanWindow(at, runs_max),
+        ScanWindow(at, runs_counted_max(caller, words)),
         by_requester=not caller.sees_everything,
         own=caller.run_id,
     )

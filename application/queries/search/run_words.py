@@ -1,4 +1,4 @@
-"""Search of runs by words in their labels and tasks, in pages."""
+"""Search of runs by words in their labels, tasks, errors and rules, in pages."""
 
 from application.ports.registry import RunQuery
 from application.ports.run_search import RunSearch, RunWords, ScanWindow
@@ -10,7 +10,7 @@ from domain.run.state import Run
 WORDS_MAX = 8
 WORDS_CHARACTERS_MAX = 200
 WORDS_EXAMINED_MAX = 2_000
-"""Lower than for columns, because tasks must be read."""
+"""Lower than for columns, because texts must be read."""
 
 
 def run_words(caller: Caller, text: str) -> RunWords:

@@ -159,6 +159,11 @@ class PostgresEventCounts:
             return CountedEvents(tallies, None)
         return CountedEvents(tallies, max(position for *_, position in rows))
 
+    async def live_runs(self, position: int) -> frozenset[UUID]:
+        """Return the runs that were requested and not over as of a position."""
+        async with borrow_connection(self._pool) as connection:
+            return frozenset(await live_runs_at(connection, position, self._read_events_max))
+
     async def instants_of(self, positions: Sequence[int]) -> Mapping[int, datetime]:
         """Return the times of these positions, by the key of the log."""
         async with borrow_connection(self._pool) as connection:

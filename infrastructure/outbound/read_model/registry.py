@@ -17,6 +17,7 @@ from application.ports.registry import (
     InboxQuery,
     LanePlace,
     LaneState,
+    LiveRuns,
     Respawn,
     RunCondition,
     RunQuery,
@@ -410,28 +411,50 @@ def page_of_runs(
 
     The query reads an index of creation and examines only the versions of the runs that it returns.
     """
-    clauses, values = conditions_of_runs(query)
-    clauses = ["created_position <= %s", *clauses]
-    values = [moment.position, *values]
-    if behind is not None:
-        clauses.append(f"created_position {'>' if ascending else '<'} %s")
-        values.append(behind)
     first = f"ORDER BY created_position {'ASC' if ascending else 'DESC'} LIMIT %s"
+    query, live = _without_live(query)
     sources = sources_of_runs(moment)
     given = columns
-    if len(sources) > 1 and "created_position" not in columns:
+    if (len(sources) > 1 or live is not None) and "created_position" not in columns:
         given += ", created_position"
-    found = [
-        f"SELECT {given} FROM {source} AND {' AND '.join(clauses)} {first}" for source, _ in sources
-    ]
-    all_values = [
-        value for _, source_values in sources for value in (*source_values, *values, limit)
-    ]
+    found: list[str] = []
+    all_values: list[Any] = []
+    for source, source_values in sources:
+        clauses, values = conditions_of_runs(query)
+        clauses = ["created_position <= %s", *clauses]
+        values = [moment.position, *values]
+        if behind is not None:
+            clauses.append(f"created_position {'>' if ascending else '<'} %s")
+            values.append(behind)
+        if live is not None:
+            # By their ids: some may have been created long ago. `+ 0` and OFFSET keep the planner
+            # from the index of creation.
+            named = " AND ".join(
+                clause.replace("created_position ", "created_position + 0 ")
+                for clause in ("created_position <= %s", *clauses)
+            )
+            found.append(
+                f"SELECT {given} FROM {source} AND run_id = ANY(%s::uuid[]) AND {named} OFFSET 0"
+            )
+            all_values += [*source_values, list(live.run_ids), live.position, *values]
+            clauses, values = ["created_position > %s", *clauses], [live.position, *values]
+        found.append(f"SELECT {given} FROM {source} AND {' AND '.join(clauses)} {first}")
+        all_values += [*source_values, *values, limit]
     if len(found) == 1:
         return found[0], all_values
-    # Each part reads its index only up to the end of a page.
+    # Each part by creation reads its index only up to the end of a page.
     both = " UNION ALL ".join(f"({part})" for part in found)
     return f"SELECT {columns} FROM ({both}) AS runs {first}", [*all_values, limit]
+
+
+def _without_live(query: RunQuery) -> tuple[RunQuery, LiveRuns | None]:
+    """Return the query without one condition of runs that were not over as of a position, and those
+    runs."""
+    for condition in query.conditions:
+        if (condition.column, condition.comparison) == ("over_position", ">"):
+            rest = tuple(other for other in query.conditions if other is not condition)
+            return RunQuery(rest), condition.value
+    return query, None
 
 
 def page_of_inbox(
@@ -536,6 +559,11 @@ def _in_sql(condition: RunCondition) -> tuple[str, list[Any]]:
         rows = [_status_rows(status) for status in value]
         values = [value for _, status_values in rows for value in status_values]
         return f"({' OR '.join(clause for clause, _ in rows) or 'false'})", values
+    if column == "over_position":
+        live = [value.position, list(value.run_ids)]
+        if comparison == ">":
+            return "(created_position > %s OR run_id = ANY(%s::uuid[]))", live
+        return "created_position <= %s AND run_id <> ALL(%s::uuid[])", live
     if comparison == "any of":
         if not value:
             return "false", []

@@ -1,4 +1,4 @@
-"""Search in the rows of runs and the texts of their tasks."""
+"""Search in the rows of runs and the texts of their tasks and errors."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,15 +8,19 @@ from psycopg_pool import AsyncConnectionPool
 
 from application.ports.registry import RunQuery
 from application.ports.run_search import (
-    TASK_CHARACTERS_SEARCHED_MAX,
+    ERROR_CHARACTERS_READ_MAX,
+    TEXT_CHARACTERS_SEARCHED_MAX,
     CountedRuns,
+    FoundErrors,
     FoundRuns,
     RunCount,
+    RunError,
     RunWords,
     ScanWindow,
 )
 from application.projections.fold import FOREVER
 from application.projections.run_rows import COLUMNS_BY_CREATION, RunRow
+from domain.run.lifecycle import OVER
 from domain.run.state import Run
 from infrastructure.outbound.log.read.moments import Moment
 from infrastructure.outbound.log.read.past_runs import PastRun
@@ -34,13 +38,27 @@ _LOOKED_AT = (
     " last AS MATERIALIZED (SELECT count(*) AS examined, {farthest}(created_position) AS position"
     " FROM examined)"
 )
-# A row that has ended holds no state. A run's task never changes, so its last row has it too.
-_TASK = (
-    " CROSS JOIN LATERAL (SELECT coalesce(label, '') || E'\\n' || coalesce((SELECT {text} FROM"
-    " contents WHERE content_id = (newest.state::json -> 'task' ->> 'id')::uuid), '') AS text"
-    " FROM runs AS newest WHERE newest.run_id = examined.run_id"
+# A row that has ended holds no state. The task of a run never changes, nor the text of a refusal or
+# an error once it is over, so its last row has them too.
+_TEXTS = (
+    " CROSS JOIN LATERAL (SELECT concat_ws(E'\\n', newest.label, examined.rule,"
+    " (SELECT {text} FROM contents WHERE content_id = (facts.task ->> 'id')::uuid),"
+    f" CASE WHEN examined.stage = ANY('{{{{{','.join(sorted(OVER))}}}}}') THEN"
+    " (SELECT {text} FROM contents WHERE content_id"
+    " = (coalesce(facts.refusal -> 'text', facts.error) ->> 'id')::uuid) END) AS text"
+    " FROM runs AS newest,"
+    " json_to_record(newest.state::json) AS facts (task json, error json, refusal json)"
+    " WHERE newest.run_id = examined.run_id"
     f" AND newest.to_position = {FOREVER} ORDER BY newest.from_position DESC LIMIT 1) AS told"
 )
+# RunEnded sets the error, and nothing changes it.
+_ERROR = (
+    " CROSS JOIN LATERAL (SELECT (SELECT {text} FROM contents"
+    " WHERE content_id = (newest.state::json -> 'error' ->> 'id')::uuid) AS text"
+    " FROM runs AS newest WHERE newest.run_id = examined.run_id"
+    f" AND newest.to_position = {FOREVER} ORDER BY newest.from_position DESC LIMIT 1) AS failed"
+)
+_END_OF_ERROR = f"right(rtrim(body, E' \\n\\r\\t'), {ERROR_CHARACTERS_READ_MAX})"
 # RunEnded sets the usage, and nothing changes it. So the last row of a run has it for each position
 # at which the run had ended. OFFSET 0 makes the planner read each state once.
 _USAGE = (
@@ -54,7 +72,7 @@ _COST = (
     " FROM json_array_elements(used.usage -> 'models') AS model)"
 )
 _TOKENS = "coalesce(sum((used.usage ->> '{kind}')::bigint), 0)::bigint"
-_WHOLE_TASK = f"left(body, {TASK_CHARACTERS_SEARCHED_MAX})"
+_WHOLE_TEXT = f"left(body, {TEXT_CHARACTERS_SEARCHED_MAX})"
 _HAS_WORD = "strpos(lower(told.text), lower(%s)) > 0"
 
 
@@ -86,6 +104,17 @@ class PostgresRunSearch:
         if len(runs) == limit:
             return FoundRuns(runs, runs[-1].created_position)
         return FoundRuns(runs, _continuation(rows, examined))
+
+    async def errors(
+        self, query: RunQuery, words: RunWords | None, examined: ScanWindow, *, whole: bool
+    ) -> FoundErrors:
+        """Return the errors of the runs that match the query and the words."""
+        async with borrow_connection(self._pool) as connection:
+            moment = await self._moments.find(connection, examined.at)
+            sql, values = errors_sql(query, words, moment, examined, whole=whole)
+            rows = await (await connection.execute(sql, values)).fetchall()
+        errors = [RunError(*row[2:]) for row in rows if row[2] is not None]
+        return FoundErrors(errors, _continuation(rows, examined))
 
     async def count(
         self,
@@ -128,6 +157,30 @@ def found_sql(
         f" {order}"
     )
     return sql, [*looked_at[1], *fitting[1], limit]
+
+
+def errors_sql(
+    query: RunQuery,
+    words: RunWords | None,
+    moment: Moment,
+    examined: ScanWindow,
+    *,
+    whole: bool,
+) -> tuple[str, list[Any]]:
+    """Return the query of the errors of matching runs, and its values.
+
+    Its rows have the number of examined runs, the position of the last one, and the fields of
+    `RunError`. If no run matches, there is one row without them.
+    """
+    beside = _ERROR.format(text=_END_OF_ERROR if whole else PREVIEW)
+    looked_at, fitting = _parts(query, words, moment, examined, beside=beside)
+    order = f"ORDER BY created_position {'ASC' if examined.ascending else 'DESC'}"
+    sql = (
+        f"{looked_at[0]} SELECT last.*, found.* FROM last LEFT JOIN (SELECT run_id,"
+        f" created_position, requester, agent_id, outcome, failed.text FROM {fitting[0]}) AS found"
+        f" ON true {order}"
+    )
+    return sql, [*looked_at[1], *fitting[1]]
 
 
 def counts_sql(
@@ -181,7 +234,7 @@ def _parts(
     clauses, rest_values = conditions_of_runs(rest)
     fitting = f"examined{beside}"
     if words is not None:
-        fitting += _TASK.format(text=_WHOLE_TASK if words.in_whole_task else PREVIEW)
+        fitting += _TEXTS.format(text=_WHOLE_TEXT if words.in_whole_texts else PREVIEW)
         clauses = [*clauses, *(_HAS_WORD for _ in words.words)]
         rest_values = [*rest_values, *words.words]
     if clauses:

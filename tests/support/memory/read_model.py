@@ -318,6 +318,10 @@ def _is_asked_for(row: RunRow, query: RunQuery) -> bool:
 def _fits(row: RunRow, condition: RunCondition) -> bool:
     if condition.column == "status":
         return any(_has_status(row, one) for one in condition.value)
+    if condition.column == "over_position":
+        live = condition.value
+        was_over = row.created_position <= live.position and row.run_id not in live.run_ids
+        return was_over is (condition.comparison == "<=")
     value = getattr(row, condition.column)
     return value is not None and _COMPARED[condition.comparison](value, condition.value)
 

@@ -29,6 +29,7 @@ from infrastructure.inbound.command_line.display.tables import TableColumn, valu
 DIFFERS = 1
 _PLACE = "place"
 DISPLAYS: Mapping[str, str] = {
+    "getSummary": "display.summary:print_summary",
     "listLanes": "display.lanes:print_lanes",
     "getRun": "display.run:print_run_texts",
     "listRunEvents": "display.run_records:print_run_events",

@@ -205,7 +205,7 @@ async def test_search_filters_by_any_column(
     services: QueryServices, running: RunningLog, family: LoggedFamily
 ) -> None:
     search, at = services.run_search, await running.log.head()
-    words = RunWords(("count",), in_whole_task=True)
+    words = RunWords(("count",), in_whole_texts=True)
     for query, found, counted in (
         (RunQuery.where(session_id=family.session_id("one")), ["one"], 1),
         (RunQuery.where(session_id=family.session_id("two"), stage="started"), [], 1),
@@ -245,7 +245,7 @@ async def test_search_goes_along_an_index(
     )
     await connection.execute("ANALYZE runs")
     moment, examined = moment_at_end(200_000), ScanWindow(200_000, 500)
-    words = RunWords(("nothing",), in_whole_task=True)
+    words = RunWords(("nothing",), in_whole_texts=True)
     for query in (
         RunQuery.where(agent_id=("nobody",)),
         RunQuery.where(root="agent:main:r", depth=7),

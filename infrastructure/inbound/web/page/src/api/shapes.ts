@@ -1271,8 +1271,11 @@ export interface Parameters {
   listRuns: {
     agentId?: string | string[] | null
     at?: string | null
+    cause?: string | null
     cursor?: string | null
     depth?: number | null
+    endedSince?: string | null
+    endedUntil?: string | null
     label?: string | string[] | null
     labelPrefix?: string | null
     limit?: number | null
@@ -1296,6 +1299,8 @@ export interface Parameters {
     buckets?: number | null
     cursor?: string | null
     depth?: number | null
+    endedSince?: string | null
+    endedUntil?: string | null
     from?: string | null
     label?: string | string[] | null
     labelPrefix?: string | null
