@@ -1,11 +1,17 @@
 """The SDK's client by both transports, in the protocol of today and in the one before it."""
 
 import asyncio
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.support.http.mcp import Mode, Transport, mcp_client, values_of
+from tests.support.servers.preloaded_command import command_folder
 from tests.support.servers.server import Server
 from tests.support.tiers import nightly_but
 
@@ -26,6 +32,29 @@ TOOLS = {
     "sessions_history", "sessions_send", "session_status", "agents_list", "shared_context_get",
     "runs_explain", "runs_at",
 }  # fmt: skip
+PAGE = Path(__file__).parents[4] / "docs" / "mcp.md"
+
+
+@pytest.mark.nightly
+def test_python_client_of_the_page_spawns_and_waits(server: Server) -> None:
+    (snippet,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.M | re.S)
+    plain = {name: text for name, text in os.environ.items() if not name.startswith("SPAWNLOG_")}
+    with command_folder() as commands:
+        done = subprocess.run(
+            [sys.executable, "-c", snippet],
+            env={
+                **plain,
+                "PATH": f"{commands}:{plain['PATH']}",
+                "SPAWNLOG_DATA_DIR": str(server.data_dir),
+            },
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Status: success")
+    assert done.stdout.endswith("All are done.\n")
 
 
 @WAYS
