@@ -24,7 +24,7 @@ from application.queries.views.view import Answer
     scope="read",
     summary="Get the head of the log, and the results of verifications",
     description=(
-        "The last event as of `at`, with the chain hash of the log up to it. Keep"
+        "Returns the last event as of `at`, with the chain hash of the log up to it. Keep"
         " `position:chainHash` elsewhere as the head for `spawnlog log verify --head`. Includes"
         f" the newest {VERIFICATIONS_MAX} verifications in their current state, started by"
         " requests or commands. Needs a token for the sessions `*`."

@@ -15,9 +15,13 @@ class AttachmentBody(TypedDict):
     """Attached file: name, and content as text or base64."""
 
     name: str
+    """File name, without a path."""
     content: str
+    """Content, in the encoding `encoding`."""
     encoding: NotRequired[Literal["utf8", "base64"]]
+    """`utf8`: `content` is the text. `base64`: `content` is encoded bytes."""
     mimeType: NotRequired[str]
+    """MIME type; stored with the run, and not used."""
 
 
 class DependencyBody(TypedDict):
@@ -52,14 +56,23 @@ class RequesterBody(TypedDict):
     token acts for.
     """
     channel: NotRequired[str]
+    """Channel of the requester, such as `slack`."""
     accountId: NotRequired[str]
+    """Account on the channel."""
     to: NotRequired[str]
+    """Address on the channel."""
     threadId: NotRequired[str | int]
+    """Thread on the channel."""
     groupId: NotRequired[str]
+    """Group on the channel."""
     groupChannel: NotRequired[str]
+    """Channel of the group."""
     groupSpace: NotRequired[str]
+    """Space of the group."""
     memberRoleIds: NotRequired[list[str]]
+    """Roles of the requester in the group."""
     agentIdOverride: NotRequired[str]
+    """Agent of the requester, if it is not the one in its key."""
     workspaceDir: NotRequired[str]
     """The requester's folder, as an absolute path. A child of the same agent works there too. It
     must be inside the recorded folder of the session; if none is recorded, inside its agent's
@@ -68,7 +81,9 @@ class RequesterBody(TypedDict):
     sandboxed: NotRequired[bool]
     """Treat the requester as sandboxed even if it is not recorded so."""
     activeModel: NotRequired[str]
+    """Current model of the requester, for a child of the same agent."""
     activeThinking: NotRequired[str]
+    """Current thinking level of the requester, for a child of the same agent."""
 
 
 class TranscriptChoice(TypedDict):
@@ -89,30 +104,35 @@ class UsageBody(TypedDict):
 
 
 class WhatIfFilter(TypedDict):
-    """The decisions to report: those of one run, of the tree below a root session, of one
-    requester, or for any of these agents. With `cascade`, all others are decided too, but not
-    reported.
+    """The decisions to report; all filters must match. With `cascade`, all other decisions are
+    replayed too, but not reported.
     """
 
     runId: NotRequired[str]
+    """Only this run."""
     tree: NotRequired[str]
+    """Only the tree below this root session, by its key or session id."""
     requester: NotRequired[str]
+    """Only runs requested by this session, by its key or session id."""
     agentId: NotRequired[list[str]]
+    """Only runs of these agents. Empty: of all."""
 
 
 class SpawnChoices(TypedDict, total=False):
     """Options of `spawn` other than its task and its requester, by the same names."""
 
     label: str
-    """A name for the run, one line."""
+    """Label of the run, one line, by which others can name it."""
     agent_id: str
-    """The agent that runs the child, or an alias for it."""
+    """The agent that runs the child, or an alias of it. Default: the requester's agent."""
     model: str
-    """The model, as `provider/name`."""
+    """The model, as `provider/name`. Default: as configured."""
     thinking: str
-    """The thinking level."""
+    """The thinking level: `off`, `minimal`, `low`, `medium`, `high`, `xhigh`, `max` or
+    `adaptive`. Default: as configured.
+    """
     run_timeout_seconds: float
-    """Timeout in seconds, rounded down; 0 or less means no limit."""
+    """Timeout in seconds, rounded down; 0 or less: no limit. Default: as configured."""
     sandbox: Literal["inherit", "require"]
     """`require`: refuse the spawn if the child would not be in a sandbox."""
     context: Literal["isolated", "fork"]

@@ -502,7 +502,7 @@ class Methods(Sender):
     ) -> LogHeadView:
         """Get the head of the log, and the results of verifications.
 
-        The last event as of `at`, with the chain hash of the log up to it. Keep
+        Returns the last event as of `at`, with the chain hash of the log up to it. Keep
         `position:chainHash` elsewhere as the head for `spawnlog log verify --head`. Includes
         the newest 20 verifications in their current state, started by requests or commands.
         Needs a token for the sessions `*`.
@@ -1845,12 +1845,14 @@ class Methods(Sender):
 
         Args:
             task: The task. With `parallel`, a list of tasks: one run for each, or none.
-            label: A name for the run, one line.
-            agent_id: The agent that runs the child, or an alias for it.
-            model: The model, as `provider/name`.
-            thinking: The thinking level.
-            run_timeout_seconds: Timeout in seconds, rounded down; 0 or less means no
-                limit.
+            label: Label of the run, one line, by which others can name it.
+            agent_id: The agent that runs the child, or an alias of it. Default: the
+                requester's agent.
+            model: The model, as `provider/name`. Default: as configured.
+            thinking: The thinking level: `off`, `minimal`, `low`, `medium`, `high`,
+                `xhigh`, `max` or `adaptive`. Default: as configured.
+            run_timeout_seconds: Timeout in seconds, rounded down; 0 or less: no limit.
+                Default: as configured.
             sandbox: `require`: refuse the spawn if the child would not be in a sandbox.
             context: `fork`: the child begins with the requester's conversation up to now;
                 only for the requester's own agent. Default: in a channel thread,

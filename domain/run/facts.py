@@ -117,7 +117,11 @@ class GivenOptions(Fact):
 
     run_timeout_seconds: Annotated[
         float | None,
-        Field(description="Timeout in seconds, rounded down; 0 or less means no limit."),
+        Field(
+            description=(
+                "Timeout in seconds, rounded down; 0 or less: no limit. Default: as configured."
+            )
+        ),
     ] = None
     sandbox: Annotated[
         Literal["inherit", "require"],

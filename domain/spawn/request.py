@@ -77,15 +77,22 @@ class RequesterBody(Body):
             ),
         ),
     ]
-    channel: Address | None = None
-    account_id: Address | None = None
-    to: Address | None = None
-    thread_id: Address | int | None = None
-    group_id: Address | None = None
-    group_channel: Address | None = None
-    group_space: Address | None = None
-    member_role_ids: Annotated[list[Address], Field(max_length=200)] = Field(default_factory=list)
-    agent_id_override: NameField | None = None
+    channel: Annotated[
+        Address | None, Field(description="Channel of the requester, such as `slack`.")
+    ] = None
+    account_id: Annotated[Address | None, Field(description="Account on the channel.")] = None
+    to: Annotated[Address | None, Field(description="Address on the channel.")] = None
+    thread_id: Annotated[Address | int | None, Field(description="Thread on the channel.")] = None
+    group_id: Annotated[Address | None, Field(description="Group on the channel.")] = None
+    group_channel: Annotated[Address | None, Field(description="Channel of the group.")] = None
+    group_space: Annotated[Address | None, Field(description="Space of the group.")] = None
+    member_role_ids: Annotated[
+        list[Address], Field(max_length=200, description="Roles of the requester in the group.")
+    ] = Field(default_factory=list)
+    agent_id_override: Annotated[
+        NameField | None,
+        Field(description="Agent of the requester, if it is not the one in its key."),
+    ] = None
     workspace_dir: Annotated[
         str | None,
         Field(
@@ -100,8 +107,16 @@ class RequesterBody(Body):
     sandboxed: Annotated[
         bool, Field(description="Treat the requester as sandboxed even if it is not recorded so.")
     ] = False
-    active_model: NameField | None = None
-    active_thinking: Annotated[str, Field(pattern=r"^[A-Za-z_ -]{1,32}$")] | None = None
+    active_model: Annotated[
+        NameField | None,
+        Field(description="Current model of the requester, for a child of the same agent."),
+    ] = None
+    active_thinking: Annotated[
+        Annotated[str, Field(pattern=r"^[A-Za-z_ -]{1,32}$")] | None,
+        Field(
+            description="Current thinking level of the requester, for a child of the same agent."
+        ),
+    ] = None
 
     @field_validator("active_model")
     @classmethod
@@ -133,10 +148,16 @@ class RequesterBody(Body):
 class AttachmentBody(Body):
     """Attached file: name, and content as text or base64."""
 
-    name: Annotated[str, Field(max_length=4096)]
-    content: str
-    encoding: Literal["utf8", "base64"] = "utf8"
-    mime_type: Annotated[str, Field(max_length=255, pattern=r"^[ -~]*$")] | None = None
+    name: Annotated[str, Field(max_length=4096, description="File name, without a path.")]
+    content: Annotated[str, Field(description="Content, in the encoding `encoding`.")]
+    encoding: Annotated[
+        Literal["utf8", "base64"],
+        Field(description="`utf8`: `content` is the text. `base64`: `content` is encoded bytes."),
+    ] = "utf8"
+    mime_type: Annotated[
+        Annotated[str, Field(max_length=255, pattern=r"^[ -~]*$")] | None,
+        Field(description="MIME type; stored with the run, and not used."),
+    ] = None
 
 
 class AttachAsBody(Body):
@@ -209,14 +230,29 @@ class _AskedFor(Body):
     task: TaskField
     label: Annotated[
         Annotated[str, Field(max_length=LABEL_CHARS_MAX)] | None,
-        Field(description="A name for the run, one line."),
+        Field(description="Label of the run, one line, by which others can name it."),
     ] = None
     agent_id: Annotated[
         Annotated[str, Field(max_length=4096)] | None,
-        Field(description="The agent that runs the child, or an alias for it."),
+        Field(
+            description=(
+                "The agent that runs the child, or an alias of it. Default: the requester's agent."
+            )
+        ),
     ] = None
-    model: Annotated[NameField | None, Field(description="The model, as `provider/name`.")] = None
-    thinking: Annotated[NameField | None, Field(description="The thinking level.")] = None
+    model: Annotated[
+        NameField | None,
+        Field(description="The model, as `provider/name`. Default: as configured."),
+    ] = None
+    thinking: Annotated[
+        NameField | None,
+        Field(
+            description=(
+                "The thinking level: `off`, `minimal`, `low`, `medium`, `high`, `xhigh`, `max` or"
+                " `adaptive`. Default: as configured."
+            )
+        ),
+    ] = None
 
 
 if TYPE_CHECKING:

@@ -42,16 +42,24 @@ _Name = Annotated[str | None, Field(max_length=2048)]
 
 
 class WhatIfFilter(Body):
-    """The decisions to report: those of one run, of the tree below a root session, of one
-    requester, or for any of these agents. With `cascade`, all others are decided too, but not
-    reported."""
+    """The decisions to report; all filters must match. With `cascade`, all other decisions are
+    replayed too, but not reported."""
 
-    run_id: _Name = None
-    tree: _Name = None
-    requester: _Name = None
-    agent_ids: Annotated[list[str], Field(alias="agentId", max_length=AGENTS_MAX)] = Field(
-        default_factory=list
-    )
+    run_id: Annotated[_Name, Field(description="Only this run.")] = None
+    tree: Annotated[
+        _Name, Field(description="Only the tree below this root session, by its key or session id.")
+    ] = None
+    requester: Annotated[
+        _Name, Field(description="Only runs requested by this session, by its key or session id.")
+    ] = None
+    agent_ids: Annotated[
+        list[str],
+        Field(
+            alias="agentId",
+            max_length=AGENTS_MAX,
+            description="Only runs of these agents. Empty: of all.",
+        ),
+    ] = Field(default_factory=list)
 
 
 class WhatIfBody(Body):
