@@ -67,8 +67,9 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Files of tests go into memory if there is room: data directories of servers above all. Each
-    worker has a folder of its own."""
+    """Put files of tests into memory if there is room, above all data directories of servers. Each
+    worker has its own folder.
+    """
     place = ExitStack()
     config.add_cleanup(place.close)
     worker = os.environ.get("PYTEST_XDIST_WORKER")
@@ -100,10 +101,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What asks for a database is marked `db`, and what is in certain folders `process`: nobody has
-    to remember it. Files of long tests come first, so that no process is left alone with one at the
-    end. Those with servers come last, folder by folder: a server ends with the tests of its
-    folder."""
+    """Mark tests and order them.
+
+    Tests that use a database get the mark `db`, and those of certain folders `process`. Files of
+    long tests come first, so that no process is left alone with one at the end. Those with servers
+    come last, folder by folder: a server ends with the tests of its folder.
+    """
     leave_out_other_parts(config, items)
     turns: dict[Path, set[int]] = {}
     for item in items:

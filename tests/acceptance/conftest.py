@@ -1,4 +1,4 @@
-"""Real servers whose agents are real processes; what they recorded is gone through at the end."""
+"""Real servers whose agents are real processes; their record is checked at the end."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -15,7 +15,7 @@ from tests.support.servers.server import Serve, Server
 
 @pytest.fixture(scope="module")
 def serve(databases: Databases) -> Iterator[Serve]:
-    """Starts servers of the module, each on a database of its own."""
+    """Yield a function that starts servers of the module, each on its own database."""
     with ExitStack() as stack:
 
         def start(*agents: dict[str, Any], **settings: Any) -> Server:
@@ -32,6 +32,6 @@ def serve(databases: Databases) -> Iterator[Serve]:
 
 @pytest.fixture(scope="module")
 def gates() -> Iterator[Path]:
-    """Where children look whether they may go on."""
+    """Yield the folder in which children look for permission to continue."""
     with new_place() as place:
         yield place

@@ -1,6 +1,6 @@
-"""Clauses of the specifications that were open once, each under its id.
+"""Clauses of the specifications that were open once, each with its id.
 
-`docs/openclaw-differences.md` has those that differ on purpose, with the reason.
+`docs/openclaw-differences.md` has the intended differences, with reasons.
 """
 
 import json
@@ -89,7 +89,7 @@ def announcement(server: Server, run: dict[str, Any]) -> str:
 
 
 def at_work(server: Server, gates: Path, **body: Any) -> dict[str, Any]:
-    """A child that waits to be let go."""
+    """Return a child that waits to be released."""
     run_id = server.spawn("wait", agentId="waiter", **body).json()["runId"]
     wait_for("it to begin", (gates / f"{run_id}.began").exists)
     return dict(server.run(run_id))

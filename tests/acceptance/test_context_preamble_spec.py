@@ -1,4 +1,4 @@
-"""What a parent hands to its child, criterion by criterion: a real child reads it."""
+"""Preamble from a parent to its child, criterion by criterion, as a real child reads it."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""The configuration of a gateway, with one runtime added, works as it is."""
+"""The configuration of a gateway works unchanged, with one additional runtime."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,14 +17,14 @@ CONFIG = ROOT / "examples" / "openclaw" / "openclaw.json5"
 
 @pytest.fixture(scope="module")
 def workspace() -> Iterator[Path]:
-    """The workspace that the gateway has."""
+    """Yield the workspace of the gateway."""
     with new_place() as place:
         yield place
 
 
 @pytest.fixture(scope="module")
 def server(workspace: Path, databases: Databases) -> Iterator[Server]:
-    """A server with the example."""
+    """Yield a server with the example."""
     environment = {
         "GATEWAY_TOKEN": "t",
         "ANTHROPIC_API_KEY": "k",

@@ -1,5 +1,6 @@
-"""What a family shares, what children find for each other, and whom they wait for: criterion by
-criterion, with agents that are real processes and answer from their prompts."""
+"""Shared context, references and dependencies, criterion by criterion, with agents that are real
+processes and answer from their prompts.
+"""
 
 import json
 import sys
@@ -121,7 +122,7 @@ def server(serve: Serve, gates: Path) -> Server:
 
 
 def spawned(server: Server, session: str, task: Any = "Answer", **more: Any) -> dict[str, Any]:
-    """Return the answer to a spawn, by a session's key or what follows `agent:main:` in it."""
+    """Return the answer to a spawn, for a session's key or its part after `agent:main:`."""
     key = session if session.startswith("agent:") else f"agent:main:{session}"
     answer = server.spawn(task, requester={"sessionKey": key}, **more)
     assert answer.status_code == 201, answer.text
@@ -364,7 +365,7 @@ def test_chained_child_has_context_of_its_claim(server: Server, gates: Path) -> 
 
 @pytest.fixture(scope="module")
 def narrow(serve: Serve, gates: Path) -> Server:
-    """One run of a depth at a time, and three children of a session."""
+    """Return a server with lanes of width 1 and a cap of three children."""
     limits = {"maxSpawnDepth": 2, "maxConcurrent": 1, "maxChildrenPerAgent": 3}
     return serve(*answerers(gates), **limits)
 

@@ -1,4 +1,4 @@
-"""The figures of a benchmark."""
+"""Figures of a benchmark."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The benchmark as a program, in a size that takes no time."""
+"""The benchmark as a program, in a very small size."""
 
 import json
 import subprocess

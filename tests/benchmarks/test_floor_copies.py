@@ -1,4 +1,4 @@
-"""The rows that the floor writes."""
+"""Rows that the floor writes."""
 
 from uuid import UUID, uuid4
 

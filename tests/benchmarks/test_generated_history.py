@@ -27,7 +27,7 @@ EVENTS = 12_001
 SEED = 11
 CAP = 5
 OF_CALLS = {"announced_once", "asked_once_is_recorded_once"}
-"""The rules that ask for calls, of which there are none."""
+"""Rules that check calls, of which there are none."""
 INDEXES = "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1"
 COMMAND = (sys.executable, "-m", "infrastructure.inbound.command_line.main")
 RULES = "SELECT DISTINCT state::json -> 'refusal' ->> 'rule' FROM runs WHERE stage = 'refused'"

@@ -1,4 +1,4 @@
-"""What a server costs, told from what the system counts."""
+"""Cost of a server, from the system's counters."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The server of the cases that ask one ends with the tests."""
+"""The server for cases ends with the tests."""
 
 from collections.abc import Iterator
 

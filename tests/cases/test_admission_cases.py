@@ -1,4 +1,4 @@
-"""Whether a spawn is permitted."""
+"""Cases of admission."""
 
 from collections.abc import Mapping
 
@@ -16,8 +16,10 @@ from tests.support.cases.spawns import CaseSpawn
 
 
 def judged(given: Given) -> Answer:
-    """The request is judged on the record that the case describes, and after it the agent that
-    would run; the agents of a case are configured. A call to a gateway is an admitted child."""
+    """Decide the request on the described record, then the agent that would run.
+
+    The agents of a case are configured. A call to a gateway is an admitted child.
+    """
     spawn = CaseSpawn(given)
     if spawn.refusal is not None:
         return _refused(spawn.refusal, launched=spawn.admitted)
@@ -45,7 +47,7 @@ def _refused(refusal: Refusal, *, launched: int) -> Answer:
 
 
 def of_mode(given: Given) -> Answer:
-    """The mode and the cleanup that hold, and whether the request is permitted with them."""
+    """Return the effective mode and cleanup, and whether the request is permitted with them."""
     spawn = read_tool_arguments(given["args"])
     assert isinstance(spawn, ToolSpawn)
     asked = spawn.members

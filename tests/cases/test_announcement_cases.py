@@ -1,4 +1,4 @@
-"""What a requester is told, and what of a reply says: tell nobody."""
+"""Cases of announcements, and of replies that suppress them."""
 
 import re
 from collections.abc import Mapping
@@ -24,8 +24,9 @@ KEY = "agent:main:subagent:x"
 
 
 def formatted(given: Given) -> Answer:
-    """A run whose output comes late is announced when it has ended, so with all of it; and each
-    run has an entry of its own in the inbox, whatever address its requester gave."""
+    """Return the announcement of a run that has ended, with all its output; each run has its own
+    inbox entry, whatever its requester's address.
+    """
     if "items" in given:
         return {"sends": accounts_told(given["items"])}
     reading = read_entries([MessageEntry("assistant", text) for text in given["reads"]])
@@ -34,20 +35,21 @@ def formatted(given: Given) -> Answer:
 
 
 def named(given: Given) -> Answer:
-    """The key by which a repeated announcement is told, and that without its prefix."""
+    """Return the key that identifies repeated announcements, and the key without its prefix."""
     key = announced_as(given["child"], given["run"])
     return {"announceId": key.removeprefix("announce:"), "idempotencyKey": key}
 
 
 def timed(given: Given) -> Answer:
-    """How long a run took that ended so."""
+    """Return the duration of a run with this end."""
     run = ended_after(given["startedAt"], given["endedAt"], given["status"])
     return {"elapsedMs": run.runtime_ms}
 
 
 def read(given: Given) -> Answer:
-    """The result of a run's output (`later`: what a tool gave is none of it); and what is shown of
-    a child beside its parent's result, where `Status` has a capital."""
+    """Return the result of a run's output, without tool results (`later`), and the child's line
+    with its parent's result, where `Status` has a capital.
+    """
     if "child" in given:
         child = given["child"]
         finding = ChildFinding(
@@ -73,7 +75,7 @@ def _entries(line: str) -> list[ParsedEntry]:
 
 
 def numbered(given: Given) -> Answer:
-    """The line of numbers up to the session key, with which it goes on here; and a duration."""
+    """Return the line of numbers up to the session key, and a duration."""
     line = stats_line(
         RunStats(
             session_key=KEY,
@@ -88,18 +90,18 @@ def numbered(given: Given) -> Answer:
 
 
 def whole_reply(given: Given) -> Answer:
-    """Whether a reply says nothing but a token."""
+    """Return whether a reply has only a token."""
     return {"silent": is_silent(given["text"])}
 
 
 def beginning(given: Given) -> Answer:
-    """Whether a reply begins with a token that the next word follows at once."""
+    """Return whether a reply begins with a token that the next word follows at once."""
     shown = without_silent_tokens(given["text"])
     return {"result": given["text"].endswith(shown) and shown not in ("", given["text"])}
 
 
 def stripped(given: Given) -> Answer:
-    """A reply without the tokens at its ends."""
+    """Return a reply without the tokens at its ends."""
     return {"result": without_silent_tokens(given["text"])}
 
 

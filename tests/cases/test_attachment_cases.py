@@ -1,4 +1,4 @@
-"""What a spawn may attach."""
+"""Cases of attachments."""
 
 import asyncio
 import base64
@@ -31,8 +31,10 @@ _WORDS = re.compile(
 
 
 def judged(given: Given) -> Answer:
-    """What is answered to the attachments under the configuration of the case. Of the steps that
-    come behind the files the context engine is the one that can fail, and undoes them."""
+    """Return the answer to attachments under the configuration of the case.
+
+    Of the steps after the files, the context engine is the one that can fail, and undoes them.
+    """
     if "lineage_patch_error" in given:
         return asyncio.run(failed_behind(given["lineage_patch_error"]))
     limits = given.get("config", {"enabled": given.get("enabled", False)})
@@ -47,7 +49,7 @@ def judged(given: Given) -> Answer:
 
 
 async def failed_behind(text: str) -> Answer:
-    """The context engine fails with this text when the files are written."""
+    """Let the context engine fail with this text after the files are written."""
     written = step_begun(), step_taken(outcome="written", manifest=ref("manifest"))
     events = (requested(), resolved(), prepared(), *written, step_begun("context_engine"))
     run = run_of(*events)
@@ -68,7 +70,7 @@ async def failed_behind(text: str) -> Answer:
 
 
 def decoded(given: Given) -> Answer:
-    """What the text stands for, which some cases describe in words."""
+    """Return the decoded text, which some cases describe in words."""
     content = decode_strict_base64(_described(given["value"]), given["maxBytes"])
     return {"decoded": None if content is None else f"bytes of {content.decode()!r}"}
 

@@ -1,4 +1,4 @@
-"""Context scripts: what they are told, how their output is read, what their failure does."""
+"""Cases of context scripts: their input, the reading of their output, and their failures."""
 
 import json
 from collections.abc import Coroutine, Mapping
@@ -37,12 +37,12 @@ class FailingScripts:
         self._finished = ScriptFinished(exit_code=exit_code, error=error, duration_ms=1)
 
     async def run(self, request: ScriptRun) -> ScriptFinished:
-        """At once."""
+        """Return the result at once."""
         return self._finished
 
 
 def without_waiting(work: Coroutine[Any, Any, Result]) -> Result:
-    """What comes of work that waits for nothing outside."""
+    """Return the result of work that never waits."""
     try:
         work.send(None)
     except StopIteration as ended:
@@ -52,7 +52,7 @@ def without_waiting(work: Coroutine[Any, Any, Result]) -> Result:
 
 
 def failure(*, timed_out: bool, code: int | None = None, stderr: str = "") -> str | None:
-    """What is said of a script that ended like this."""
+    """Return the text about a script that ended like this."""
     finished = ProgramResult(
         stdout=b"",
         stderr_tail=stderr.encode(),
@@ -66,7 +66,7 @@ def failure(*, timed_out: bool, code: int | None = None, stderr: str = "") -> st
 
 
 def read(given: Given) -> ScriptReading:
-    """The reading of an output; what is no text is JSON."""
+    """Return the reading of an output; a value that is not a text becomes JSON."""
     output = given["output"]
     return read_script_output(
         script_id="<id>",
@@ -77,8 +77,9 @@ def read(given: Given) -> ScriptReading:
 
 
 def of_failures(given: Given) -> Answer:
-    """A script that takes too long, or ends with another code than 0; the spawn continues where
-    its scripts are gathered and nothing is raised."""
+    """Run a script that takes too long, or exits with another code than 0; the spawn continues if
+    nothing is raised.
+    """
     limit = RUN.script.timeout_seconds
     if "runs_for_s" in given:
         error = failure(timed_out=given["runs_for_s"] > limit)
@@ -98,8 +99,9 @@ def of_failures(given: Given) -> Answer:
 
 
 def of_urls(given: Given) -> Answer:
-    """A script at a URL: what is sent where, or what is said of its answer. A variable is a task
-    here: what `argMap` names stands for its own name."""
+    """Return the request to a URL, or the text about its answer. A variable is a task here:
+    `argMap` maps to its own names.
+    """
     if "status" in given:
         return {"error": status_failure(given["status"], given["statusText"])}
     told = dict.fromkeys(given["argMap"], "task")
@@ -116,7 +118,9 @@ def of_urls(given: Given) -> Answer:
 
 
 def of_programs(given: Given) -> Answer:
-    """A variable is a task here: what `argMap` names stands for its own name."""
+    """Return the arguments of a program. A variable is a task here: `argMap` maps to its own
+    names.
+    """
     told = dict.fromkeys(given["argMap"], "task")
     (value,) = given["argMap"].values()
     request = script_run("/x", format=given["format"], argMap=told, variables={"task": value})
@@ -128,7 +132,7 @@ def of_programs(given: Given) -> Answer:
 def listing(
     defaults: list[dict[str, Any]], agent: Mapping[str, Any] | None = None
 ) -> Configuration:
-    """A configuration with these scripts, for all agents and for `main`."""
+    """Return a configuration with these scripts, for all agents and for `main`."""
     own = agent or {}
     scripts = {"ignore": own.get("ignore", []), "run": _with_files(own.get("run", []))}
     section = {
@@ -143,8 +147,9 @@ def _with_files(scripts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def scripts(given: Given) -> Answer:
-    """Each kind of case by what is given: an output, proposals of another agent, a failure, a
-    URL, a program, what stands around a task, definitions."""
+    """Run a case by its given values: an output, proposals, a failure, a URL, a program, the text
+    around a task, or definitions.
+    """
     if "output" in given:
         reading = read(given)
         return {"content": reading.content, "error": reading.error}

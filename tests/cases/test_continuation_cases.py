@@ -1,4 +1,4 @@
-"""Messages to sessions, stops of many, and the children of one of a session's runs."""
+"""Cases of messages to sessions, stops of many runs, and children of one of a session's runs."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -21,8 +21,9 @@ from tests.support.cases.families import CaseFamily
 
 
 def sent(given: Given) -> Answer:
-    """What is answered to a message to a run that is over; a foreign run is a sibling, which the
-    token of a child does not cover."""
+    """Return the answer to a message to a run that is over. A foreign run is a sibling, which a
+    child's token does not cover.
+    """
     family = CaseFamily()
     family.begin("target")
     if "caller" in given:
@@ -42,8 +43,10 @@ def sent(given: Given) -> Answer:
 
 
 def killed(given: Given) -> Answer:
-    """A session is stopped (`kill-all`), or one run with all below it; counted are those that are
-    told to stop. Of two rows of one child the later run goes on with the session of the other."""
+    """Stop a session (`kill-all`), or one run with everything below it; return the stopped ones.
+
+    Of two rows of one child, the later run continues the session of the other.
+    """
     family = CaseFamily()
     if given["action"] == "kill":
         for name, by in (("parent", "main"), ("child", "parent"), ("leaf", "child")):
@@ -96,8 +99,11 @@ _ROWS = {
 
 
 def windowed(given: Given) -> Answer:
-    """The children of one run of a session are those that it asked for itself, whose results are
-    told with its own; those made before and after it belong to the runs around it."""
+    """Return the children of one run of a session: those that it requested itself, whose results
+    come with its own.
+
+    Earlier and later ones belong to the runs around it.
+    """
     start, end = given["requesterRun"]["startedAt"], given["requesterRun"]["endedAt"]
     created = given["children_createdAt"]
     family = CaseFamily()
@@ -124,8 +130,9 @@ def _children(family: CaseFamily, created: list[int]) -> None:
 
 
 def steered(given: Given) -> Answer:
-    """What is answered to one that steers a run at work: to the second within two seconds, and to
-    one that is too long."""
+    """Return the answer to steering a running run: to the second within two seconds, and to one
+    that is too long.
+    """
     if "message_length" in given:
         return _steer_refused(lambda: require_steerable("x" * given["message_length"]))
     first, second = (timedelta(milliseconds=ms) for ms in given["steers_at_ms"])

@@ -1,4 +1,4 @@
-"""Every case is run, once, or stands in the list with its reason; and no run of one is for show."""
+"""Every case is run once, or listed with its reason; and each run really compares."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Runs and their families: who counts, what is waited for, what a restart leaves."""
+"""Cases of families: counts, waits, and restarts."""
 
 from collections.abc import Mapping
 
@@ -18,8 +18,10 @@ from tests.support.cases.families import CaseFamily, as_set, ended_after, millis
 
 
 def pending(given: Given) -> Answer:
-    """What the announcement of a child still waits for below it; the requester of the case is that
-    child. A run is left out (`exclude`) once it is announced."""
+    """Return the runs below that the announcement of a child waits for.
+
+    The requester of the case is that child. A run is excluded (`exclude`) once it is announced.
+    """
     family = CaseFamily()
     family.begin("top")
     names = [run.get("runId", run["child"]) for run in given["runs"]]
@@ -35,7 +37,7 @@ def pending(given: Given) -> Answer:
 
 
 def counted(given: Given) -> Answer:
-    """How many places of the controller are taken at the end of the story; all were at first."""
+    """Return how many places of the controller are taken at the end; all were at first."""
     family = CaseFamily()
     for run in given["runs"]:
         requester = run["requester"]
@@ -50,7 +52,7 @@ def counted(given: Given) -> Answer:
 
 
 def deferred(given: Given) -> Answer:
-    """Whether an orchestrator that ended is announced: it waits for an event, not for a timer."""
+    """Return whether an ended orchestrator is announced: it waits for an event, not for a timer."""
     family = CaseFamily()
     family.parent("top", given["pendingDescendants"])
     family.end("top")
@@ -58,8 +60,11 @@ def deferred(given: Given) -> Answer:
 
 
 def restored(given: Given) -> Answer:
-    """What is announced after a restart, so long after the end. An orphan is a run whose holder is
-    gone: it ends as interrupted and is announced, and its files are removed then."""
+    """Return the announcements after a restart, this long after the end.
+
+    An orphan is a run whose holder is gone: it ends as interrupted, is announced, and its files are
+    removed.
+    """
     if "orphan" in given:
         return {"attachments_dir_exists": attachments_dir(orphaned()) is not None}
     run = given["restored"]
@@ -73,7 +78,7 @@ def restored(given: Given) -> Answer:
 
 
 def orphaned() -> Run:
-    """A child with files that was at work when its holder died, after a restart."""
+    """Return a child with files whose holder died, after a restart."""
     family = CaseFamily()
     family.spawn("a")
     epoch = family.run("a").epoch
@@ -97,7 +102,7 @@ def orphaned() -> Run:
 
 
 def announced(given: Given) -> Answer:
-    """How far an ended run with descendants under way is, so long after its end."""
+    """Return the state of an ended run with active descendants, this long after its end."""
     family = CaseFamily()
     family.parent("top", given["activeDescendants"])
     family.end("top")
@@ -111,8 +116,9 @@ def _cleanup(family: CaseFamily, name: str) -> Answer:
 
 
 def archived(given: Given) -> Answer:
-    """When a run that was announced is archived; where it was replaced, the one that goes on with
-    its session after a message."""
+    """Return when an announced run is archived; if it was replaced, the run that continues its
+    session.
+    """
     options = SpawnOptions(mode=given["spawnMode"], cleanup=given.get("cleanup", "keep"))
     family = CaseFamily()
     family.begin_with("a", options=options, thread=options.mode == "session")
@@ -128,8 +134,9 @@ def archived(given: Given) -> Answer:
 
 
 def persisted(given: Given) -> Answer:
-    """What a restart finds: an attempt to announce that fails is an append that was lost; keys are
-    brought into one form at the door, for there is no file of them."""
+    """Return the state after a restart. A failed announcement is a lost append; keys are normalized
+    at the interface, because there is no file of them.
+    """
     if "startedAt" in given:
         run = ended_after(given["startedAt"], given["endedAt"], given["outcome"])
         entry = {
@@ -167,7 +174,7 @@ def _announced_in_turn(attempts: list[bool]) -> Answer:
 
 
 def completed(given: Given) -> Answer:
-    """The result of a run that is ended more than once."""
+    """Return the result of a run that is ended more than once."""
     family = CaseFamily()
     family.begin("a")
     epoch = family.run("a").epoch
@@ -182,8 +189,11 @@ def completed(given: Given) -> Answer:
 
 
 def lived(given: Given) -> Answer:
-    """The label is on record from the request on; a session is deleted by closing it; the outcome
-    of a run shows in its status."""
+    """Return the life of a run.
+
+    Its label is recorded from the request on; a session is deleted by closing it; the status shows
+    the outcome.
+    """
     if "agent.wait" in given:
         end = given["agent.wait"]
         run = ended_after(end["startedAt"], end["endedAt"], end["status"])
@@ -206,7 +216,7 @@ def lived(given: Given) -> Answer:
 
 
 def active(given: Given) -> Answer:
-    """Whether a run holds a place of its requester; how long ago it began is not looked at."""
+    """Return whether a run counts against its requester's cap, whatever its age."""
     family = CaseFamily()
     if "createdAgoMs" in given:
         family.spawn("a")

@@ -1,4 +1,4 @@
-"""Whether a child begins with its requester's conversation."""
+"""Cases of forks: whether a child begins with its requester's conversation."""
 
 import asyncio
 import json
@@ -19,9 +19,11 @@ from tests.support.cases.forks import Beyond, beyond, makers
 
 
 def forked(given: Given) -> Answer:
-    """The steps up to the context engine are made for the spawn of the case, in their order; a
-    requester with a session id is one whose transcript was told. A session is deleted by undoing
-    its steps."""
+    """Make the steps of a case's spawn up to the context engine, in order.
+
+    A requester with a session id has an uploaded transcript. A session is deleted by undoing its
+    steps.
+    """
     outside = beyond(given.get("parent", {}), json.dumps({"channel": given.get("channel")}))
     run = _run(given["args"])
     answer = asyncio.run(_made(outside, run))

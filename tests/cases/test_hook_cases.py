@@ -1,4 +1,4 @@
-"""Threads that are bound for children, and hooks that are told of their ends."""
+"""Cases of thread bindings, and of hooks about the end of children."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,15 +25,17 @@ ENDED: HookName = "subagentEnded"
 
 
 def bound_to(given: Given) -> Answer:
-    """What a child in session mode is refused with, by the answer of the hook."""
+    """Return the refusal of a child in session mode, by the answer of the hook."""
     answer = read_binding_answer(given["hook_result"], "session")
     assert isinstance(answer, Refusal)
     return {"status": answer.status, "error": answer.text}
 
 
 def told_of_an_end(given: Given) -> Answer:
-    """Whether the hook was told now (`returned`), and what is on record after it; nobody is at it
-    (`inFlight`) when it may be told again."""
+    """Return whether the hook was called now (`returned`), and the record after it.
+
+    No call is in progress (`inFlight`) if it may be called again.
+    """
     family = hooked()
     family.end("a")
     family.announce("a")
@@ -54,8 +56,9 @@ def told_of_an_end(given: Given) -> Answer:
 
 
 def killed(given: Given) -> Answer:
-    """What a stop by its requester leaves of a run, whom a hook is told it was (`hook`), and
-    whether the requester is told."""
+    """Return the record of a run that its requester stopped, its outcome for a hook (`hook`), and
+    whether the requester is notified.
+    """
     family = hooked()
     before = family.session("main").active_children
     reason = ref(given["reason"])
@@ -85,8 +88,11 @@ def killed(given: Given) -> Answer:
 
 
 def completed_in_session_mode(given: Given) -> Answer:
-    """Whether the hook is called once such a run is over and announced; and whether one that ended
-    for a message which could not take its place is announced after all."""
+    """Return whether the hook is called once such a run is over and announced.
+
+    Also return whether a run is announced after all if it ended for a message that could not
+    replace it.
+    """
     if given.get("marked_then_ended"):
         return _announced_after_all()
     family = hooked(mode=given["spawnMode"])
@@ -111,7 +117,7 @@ def _announced_after_all() -> Answer:
 
 
 def put_away(given: Given) -> Answer:
-    """Whether the hook is called when the session is put away."""
+    """Return whether the hook is called when the session is archived."""
     family = hooked(mode=given["spawnMode"])
     family.end("a")
     family.tell("a", ask.announce(disposition="skipped", text=None))
@@ -122,7 +128,7 @@ def put_away(given: Given) -> Answer:
 
 
 def hooked(**options: Any) -> CaseFamily:
-    """A child `a` of `main` at work, of whose end a hook is told."""
+    """Return a family with a running child `a` of `main`, whose end a hook is notified of."""
     chosen = fact_of(SpawnOptions, options)
     family = CaseFamily()
     family.spawn("a", options=chosen, thread=chosen.mode == "session")

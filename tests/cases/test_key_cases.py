@@ -1,4 +1,4 @@
-"""Session keys, agent ids, and what follows from how deep a session is."""
+"""Cases of session keys, agent ids, and rights by depth."""
 
 from collections.abc import Mapping
 
@@ -19,35 +19,38 @@ from tests.support.cases.spawns import depth_in, resolved
 
 
 def capable(given: Given) -> Answer:
-    """What a session may at a depth."""
+    """Return the rights of a session at a depth."""
     found = capabilities_at(given["depth"], given["maxSpawnDepth"])
     return {"role": found.role, "controlScope": found.control_scope, "canSpawn": found.can_spawn}
 
 
 def deep(given: Given) -> Answer:
-    """How deep a session is by the record of the case; a session id is looked up in it first, as
-    the door does. `terminates` is that there was an answer."""
+    """Return the depth of a session by the record of the case.
+
+    A session id is looked up first, as the interface does. `terminates` means that there was an
+    answer.
+    """
     store = given["store"]
     return {"depth": depth_in(store, resolved(given["key"], store)), "terminates": True}
 
 
 def deep_by_shape(given: Given) -> Answer:
-    """How deep a key says its session is."""
+    """Return the depth that a key claims."""
     return {"depth": depth_of_shape(given["key"])}
 
 
 def shaped(given: Given) -> Answer:
-    """What kind of key it is."""
+    """Return the kind of the key."""
     return {"shape": shape_of(given["key"])}
 
 
 def scheduled(given: Given) -> Answer:
-    """Whether it is the key of a scheduled job."""
+    """Return whether it is the key of a scheduled job."""
     return {"isCron": is_cron_key(given["key"])}
 
 
 def in_parts(given: Given) -> Answer:
-    """The agent and the rest, which the canonical form keeps."""
+    """Return the agent and the rest, which the canonical form keeps."""
     parts = parse_agent_key(given["key"])
     assert parts == parse_agent_key(canonical_session_key(given["key"]))
     assert parts is not None
@@ -55,7 +58,7 @@ def in_parts(given: Given) -> Answer:
 
 
 def of_an_agent(given: Given) -> Answer:
-    """Whether it is an agent's id, and the id it is normalised to."""
+    """Return whether it is an agent's id, and its normalized form."""
     text = given["agentId"]
     return {"valid": is_valid_agent_id(text), "normalized": normalise_agent_id(text)}
 

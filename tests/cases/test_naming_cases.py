@@ -1,4 +1,4 @@
-"""By what a run is called."""
+"""Cases of names of runs."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -18,8 +18,9 @@ ENDED = {"running": None, "finished 5 min ago": 5, "finished 2 h ago": 120}
 
 
 def named(given: Given) -> Answer:
-    """The sub-agent that a name means in the words of the slash commands, which the command line
-    has too; `last` and a label as it names runs, and how a run is called among others."""
+    """Return the sub-agent that a name means in slash commands and on the command line; `last` and
+    a label as names of runs; and the name of a run among others.
+    """
     if "label" in given:
         key = "agent:main:subagent:x"
         return {"shown": display_name(given["label"], given["task"], key)}

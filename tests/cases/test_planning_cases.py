@@ -1,4 +1,4 @@
-"""With which model, level of thinking, tools and time a child runs."""
+"""Cases of plans: model, thinking level, tools and timeout."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,8 +17,10 @@ from tests.support.cases.spawns import CaseSpawn, configuration
 
 
 def with_a_model(given: Given) -> Answer:
-    """The parts of a model's name; of a spawn, the model of its plan. It is the user's choice
-    (`user`) when it was the argument, else `auto`."""
+    """Return the parts of a model's name, or the model of a spawn's plan.
+
+    Its source is `user` if it was the argument, else `auto`.
+    """
     if "ref" in given:
         provider, model = split_model_reference(given["ref"])
         return {"provider": provider, "model": model}
@@ -34,8 +36,9 @@ def with_a_model(given: Given) -> Answer:
 
 
 def with_thinking(given: Given) -> Answer:
-    """The level that a word stands for; of a spawn, the one of its plan, or why it is refused. A
-    call to a gateway is an admitted child that nothing was found unfit about."""
+    """Return the level for a word, or that of a spawn's plan, or its refusal. A call to a gateway
+    is an admitted child that is fit.
+    """
     if "raw" in given:
         return {"level": normalise_thinking(given["raw"])}
     spawn = CaseSpawn(given)
@@ -68,8 +71,9 @@ TOOLS = (
 
 
 def with_tools(given: Given) -> Answer:
-    """Which of the tools may be used by a child as deep as the case says, else at depth 1 of 1;
-    the lists stand in the configuration, as far as it takes them together."""
+    """Return the permitted tools of a child at the given depth, by default 1 of 1; the lists are in
+    the configuration, if it permits both.
+    """
     role = capabilities_at(given.get("depth", 1), given.get("maxSpawnDepth", 1)).role
     lists: dict[str, Any] = {
         name: given[name] for name in ("allow", "alsoAllow", "deny") if name in given
@@ -89,8 +93,7 @@ def with_tools(given: Given) -> Answer:
 
 
 def with_a_limit(given: Given) -> Answer:
-    """The seconds that hold for an argument and a configured limit, also for one that no
-    configuration may have."""
+    """Return the effective seconds for an argument and a configured limit, even an invalid one."""
     return {"runTimeoutSeconds": run_timeout_seconds(given["arg"], given["config"])}
 
 

@@ -1,4 +1,4 @@
-"""What a second server takes over."""
+"""Cases of recovery: runs that a second server takes over."""
 
 from collections.abc import Mapping
 from uuid import uuid4
@@ -25,14 +25,14 @@ class TakeOvers:
         self.skipped = 0
 
     def claimed(self, name: str) -> int:
-        """One of them; gives its epoch."""
+        """Claim a run. Return its epoch."""
         self.family.spawn(name)
         self.family.create(name)
         self.family.tell(name, ask.claim(holder=LOST))
         return self.family.run(name).epoch
 
     def attempt(self, name: str | None, lost_epoch: int | None) -> None:
-        """Try to take one over; the epoch is that of a holder who is gone, None while it lives."""
+        """Try to take a run over; the epoch is that of a lost holder, or None while it lives."""
         command = ask.claim(holder=SECOND, lost_epoch=lost_epoch)
         try:
             self._tell(name, command)
@@ -48,14 +48,17 @@ class TakeOvers:
             self.family.tell(name, command)
 
     def answer(self) -> Answer:
-        """How many were taken over."""
+        """Return the number of takeovers."""
         return {"recovered": self.recovered, "skipped": self.skipped}
 
 
 def recovered(given: Given) -> Answer:
-    """Where the cases execute a run again, here one is taken over that its holder had claimed and
-    not started: when it is on record, has not ended and its holder is gone (`aborted`), by one
-    server alone and under a new attempt."""
+    """Take over runs that their holder had claimed and not started, where the cases execute a run
+    again.
+
+    A run qualifies if it is recorded, has not ended, and its holder is gone (`aborted`). One server
+    takes it, under a new attempt.
+    """
     servers = TakeOvers()
     if "runs" in given:
         # Two runs of one session are two servers that look at the one run it has.

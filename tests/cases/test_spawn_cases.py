@@ -1,4 +1,4 @@
-"""What an accepted spawn records, and what its caller is told."""
+"""Cases of accepted spawns: their record, and the answer to the caller."""
 
 import json
 from collections.abc import Mapping
@@ -26,8 +26,9 @@ ORDER: Mapping[type[object], str] = {
 
 
 def spawned(given: Given) -> Answer:
-    """The note for a mode; what a request over HTTP, whose `requester` is the context of the case,
-    leaves on record; `order` is that of the events in the log."""
+    """Return the note for a mode, or the record of a request over HTTP, whose `requester` is the
+    context of the case; `order` is that of the events.
+    """
     if "mode" in given:
         requester = Requester(
             session_key=ROOT,
@@ -79,7 +80,7 @@ def spawned(given: Given) -> Answer:
 
 
 def asked(given: Given) -> ResolvedSpawn:
-    """The request of a case as the door takes it."""
+    """Return the request of a case as the interface accepts it."""
     context = dict(given["ctx"])
     key = context.pop("agentSessionKey", "main")
     requester = {"sessionKey": key, **context}
@@ -109,7 +110,7 @@ class Kept:
         self._texts = {keep(kind, text).id: text for kind, text in texts.items() if text}
 
     def of(self, reference: ContentRef | None) -> str:
-        """The text behind a reference."""
+        """Return the text of a reference."""
         assert reference is not None
         return self._texts[reference.id]
 

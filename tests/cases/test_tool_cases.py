@@ -1,4 +1,4 @@
-"""What the tools of a server answer, and what is on record then."""
+"""Cases of a server's tools: their answers, and the record."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,9 +14,9 @@ pytestmark = pytest.mark.server
 
 
 def spawned(given: Given) -> Answer:
-    """What the tool throws, with nothing on record; what it says of a spawn that is refused, which
-    is on record; or what is on record of one that is accepted. Without arguments, the words that
-    the list of tools offers."""
+    """Return the error of the tool, without a record; or the answer to a recorded refusal; or the
+    record of an accepted spawn. Without arguments, return the texts of the tool list.
+    """
     server = case_server()
     key = server.new_session("spawn")
     if "args" not in given:
@@ -40,8 +40,7 @@ def spawned(given: Given) -> Answer:
 
 
 def timed(given: Given) -> Answer:
-    """The seconds on record of a run that was asked for with an argument, under a configured limit
-    or none."""
+    """Return the recorded seconds of a run with an argument, under a configured limit or none."""
     server = case_server()
     key = server.new_session("timed")
     limit = {} if given.get("config") is None else {"runTimeoutSeconds": given["config"]}
@@ -64,8 +63,9 @@ def timed(given: Given) -> Answer:
 
 
 def killed(given: Given) -> Answer:
-    """A run that is over is stopped by its label, and nothing is recorded of it; or a leaf, which
-    has the tool here, stops something."""
+    """Stop a run that is over by its label, which records nothing; or let a leaf with the tool stop
+    a run.
+    """
     server = case_server()
     key = server.new_session("kill")
     if given.get("callerScope") == "none":
@@ -79,7 +79,7 @@ def killed(given: Given) -> Answer:
 
 
 def steered(given: Given) -> Answer:
-    """A child steers its own session; or a requester one that has ended before its child has."""
+    """Let a child steer its own session, or a requester one that has ended before its child."""
     server = case_server()
     key = server.new_session("steer")
     if "caller" in given:
@@ -100,7 +100,7 @@ def steered(given: Given) -> Answer:
 
 
 def listed(given: Given) -> Answer:
-    """The text of the list of a session; the task of its one sub-agent stands behind the dash."""
+    """Return the list of a session; the task of its one sub-agent follows the dash."""
     server = case_server()
     key = server.new_session("list")
     if "task_length" in given:
@@ -110,7 +110,7 @@ def listed(given: Given) -> Answer:
 
 
 def _requested(run_id: str) -> dict[str, Any]:
-    """How a run was asked for, as the log has it."""
+    """Return the recorded request of a run."""
     events = case_server().http.get(f"/v1/runs/{run_id}/events").json()["items"]
     return dict(events[0]["payload"]["options"])
 

@@ -1,7 +1,7 @@
 """Each adapter of a port in turn, and a launcher that leaves nothing behind.
 
-What a test asks of `running` every adapter must do. A test that looks into the database asks for
-`postgres` too, and runs on PostgreSQL alone.
+Every adapter must pass a test of `running`. A test that inspects the database also requests
+`postgres`, and runs on PostgreSQL alone.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -23,7 +23,7 @@ ADAPTERS = ("memory", pytest.param("postgresql", marks=pytest.mark.db))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Each test of the log and of what stands beside it runs once for each adapter."""
+    """Run each test of the log, and of the stores beside it, once per adapter."""
     if "running" in metafunc.fixturenames and "postgres" not in metafunc.fixturenames:
         metafunc.parametrize("running", ADAPTERS, indirect=True)
 

@@ -1,5 +1,6 @@
-"""Runs that wait are claimed as soon as something can be done for them, and not before; and of two
-spawns that would close a ring one is refused, whoever decides them, and when."""
+"""Waiting runs are claimed as soon as they can continue, and not before; of two spawns that would
+close a cycle, one is refused, in any order.
+"""
 
 import asyncio
 
@@ -37,7 +38,7 @@ def on(family: LoggedFamily, *names: str) -> tuple[Dependency, ...]:
 
 
 async def ask_for(family: LoggedFamily, name: str, by: str, target: str) -> Appended[SpawnDecision]:
-    """A run that begins from the root asks for a child that is to wait."""
+    """Spawn a child with a dependency, for a run that begins below the root."""
     above = (family.id(by),)
     return await family.spawn(name, by, dependencies=on(family, target), ancestors=above)
 

@@ -1,4 +1,4 @@
-"""Free texts and files beside the log: found by their reference, gone when they are erased."""
+"""Free texts and files beside the log: found by their reference, gone after an erasure."""
 
 import asyncio
 from typing import Any
@@ -115,7 +115,7 @@ HALF = "x" * (BATCH_TEXT_BYTES_MAX // 2 + 1)
 
 
 def with_text(number: int, text: str) -> Submission[Any]:
-    """An event of a session of its own, and a text."""
+    """Return an event of a new session, with a text."""
     session = uuid7()
     text_store = TextStore(session, content_key_of(session), uuid7)
     text_store.store("task", text)

@@ -1,4 +1,4 @@
-"""Who works on what: leases on the database's clock, and claims that nobody shares."""
+"""Leases on the database's clock, and exclusive claims."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Work that is due is done by one, and by somebody else when that one does not come back."""
+"""Due work is done by one worker, and by another one if that does not come back."""
 
 import asyncio
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ async def end_claims(postgres: RunningLog, run_ids: Iterable[UUID]) -> None:
 
 
 async def ended(family: LoggedFamily, count: int) -> set[UUID]:
-    """So many runs that ended in the same instant and wait for their announcement."""
+    """Return this number of runs that ended in the same instant and wait for their announcement."""
     names = [f"r{number}" for number in range(count)]
     family.policy = LoggedFamily(family.log, max_children=count + 1).policy
     for name in names:
@@ -38,7 +38,7 @@ async def ended(family: LoggedFamily, count: int) -> set[UUID]:
 
 
 async def refused_with_files(family: LoggedFamily, count: int) -> set[UUID]:
-    """Spawns that were refused while their files were being written."""
+    """Return spawns that were refused while their files were being written."""
     names = [f"r{number}" for number in range(count)]
     for name in names:
         await family.furnish(name)

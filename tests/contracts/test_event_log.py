@@ -1,4 +1,4 @@
-"""What every caller of the log relies on: one order, one append, and nobody else's troubles."""
+"""Guarantees for every caller of the log: one order, atomic appends, and isolation."""
 
 import asyncio
 from collections import Counter

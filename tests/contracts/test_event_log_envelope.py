@@ -1,4 +1,4 @@
-"""What stands around each event, in the answer and in the table, and how batches are stored."""
+"""Envelope of each event, in the answer and in the table, and storage of batches."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -106,7 +106,7 @@ async def test_event_ids_are_unique_and_ordered(running: ServedLog, family: Logg
 
 
 async def test_event_names_its_run_and_cause(running: ServedLog, family: LoggedFamily) -> None:
-    """The announcement of the one below settles the scout, which then gives its place back."""
+    """The announcement of its child settles the scout, which is then released."""
     await family.begin("scout")
     await family.begin("below", "scout")
     await family.end("scout")
@@ -246,7 +246,7 @@ async def test_batch_beyond_the_shapes_is_stored_alike(
 
 
 async def _stored(postgres: RunningLog, family: LoggedFamily, name: str) -> list[Any]:
-    """Return the rows of a life: which columns are filled, and with what if it is the same."""
+    """Return the rows of a life: the filled columns, with values that do not vary."""
     run_id, session_id = family.id(name), family.session_id(name)
     return [
         await postgres.ask(f"{RUNS} ORDER BY from_position", run_id),

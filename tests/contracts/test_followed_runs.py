@@ -1,4 +1,4 @@
-"""A run that a process has followed is what the record says of it, at the position it has seen."""
+"""A run that a process has followed is as recorded, at the position that it has seen."""
 
 from application.log.event_log import Tail
 from domain.run.facts import RespawnFacts

@@ -1,4 +1,4 @@
-"""A repeated request is told what the first one was told, and nothing is decided for it."""
+"""A repeated request gets the first answer, without another decision."""
 
 import asyncio
 from dataclasses import replace
@@ -30,7 +30,7 @@ ACCEPTED = StoredAnswer("accepted", {"status": "accepted", "runs": [{"label": "Ã
 
 
 def asking(name: str = "one", **more: Any) -> Submission[str]:
-    """A request under an idempotency key, answered at once unless `answer` is None."""
+    """Return a request under an idempotency key, answered at once unless `answer` is None."""
     plain = {
         "reservation": FIRST,
         "answer": ACCEPTED,
@@ -47,7 +47,7 @@ def asking(name: str = "one", **more: Any) -> Submission[str]:
 
 
 async def reserved_by(running: ServedLog, asked: Submission[str] | None = None) -> Reserved:
-    """Return what a repeated request is told."""
+    """Return the reservation that a repeated request meets."""
     with pytest.raises(AlreadyReserved) as caught:
         await running.log.submit(asked or asking("again"))
     return caught.value.reserved

@@ -1,4 +1,4 @@
-"""A lane is never wider than it may be, whoever claims from it and how many do so at once."""
+"""A lane is never wider than permitted, with any number of concurrent claims."""
 
 import asyncio
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ def _told(world: DecisionContext) -> LaneFacts:
 
 
 def claiming(width: int, query: LaneQuery, holder: str = "server-1") -> Submission[list[UUID]]:
-    """Claims as many runs as there is room for, first in line first."""
+    """Return a submission that claims as many runs as there is room for, in order."""
 
     def choose(world: DecisionContext) -> Decision[list[UUID]]:
         told, changes, taken = _told(world), list[Change](), list[UUID]()

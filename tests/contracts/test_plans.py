@@ -1,6 +1,8 @@
-"""Every query that a server repeats, that serves a scrape of its metrics, or that is about the log
-in time goes along an index: beside a record of a million events it touches as few pages as beside
-an empty one, wherever the question is, and whatever the planner knew when it was first asked."""
+"""Every repeated query of a server, of its metrics, and about the log in time uses an index.
+
+Beside a log of a million events it reads as few pages as beside an empty one, at any position, and
+whatever the planner knew at its first use.
+"""
 
 import hashlib
 import re
@@ -112,7 +114,7 @@ LIVES, EVENTS_OF_A_LIFE, ROWS_OF_A_LIFE = 70_000, 15, 10
 EVENTS = LIVES * EVENTS_OF_A_LIFE
 LIVE = 40
 PAGES_MAX = 200
-"""So many pages may be touched for what is under way, which is little here."""
+"""Maximum number of pages for open work, which is little here."""
 
 
 _CLAIM = {"holder": "somebody", "seconds": 30, "limit": 50}
@@ -269,7 +271,7 @@ def _fill_with_the_past(connection: psycopg.Connection[Any]) -> None:
 
 
 def _leave_as_it_is(_: psycopg.Connection[Any]) -> None:
-    """They are of when there was little."""
+    """Do nothing: the statistics are those of a small log."""
 
 
 def _analyse(connection: psycopg.Connection[Any]) -> None:
@@ -328,13 +330,16 @@ def test_repeated_query_reads_nothing_that_is_over(database_url: str) -> None:
 STATEMENT = re.compile(r"(?:statement|execute [^:]*): (.*)")
 PLUMBING = re.compile("BEGIN|COMMIT|ROLLBACK|SET |LISTEN |SELECT pg_|DEALLOCATE|ALTER SYSTEM")
 NOT_EACH_SECOND = 5
-"""The sweep of files comes every minute, the old answers every hour, claims only with work, and
-events are counted when there are new ones."""
+"""Queries that run less often: files every minute, old answers every hour, claims only with work,
+counts of events only with new ones.
+"""
 
 
 @contextmanager
 def logging_server(folder: Path) -> Iterator[tuple[Server, Callable[[], list[str]]]]:
-    """A server whose database logs each statement, and a function that returns those since then."""
+    """Yield a server whose database logs each statement, and a function that returns the new
+    ones.
+    """
     folder.chmod(0o755)
     home = folder / "postgres"
     with closing(EmbeddedPostgres.start(home)) as database:
@@ -379,7 +384,7 @@ READS = {
 
 
 def test_life_asks_for_nothing_that_is_known(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A server asks the database nothing about a life that it has recorded itself a moment ago."""
+    """A server does not query a life that it has just recorded itself."""
 
     def live(server: Server) -> None:
         accepted = server.spawn(cleanup="delete").json()
@@ -400,7 +405,7 @@ def test_life_asks_for_nothing_that_is_known(tmp_path_factory: pytest.TempPathFa
 
 
 def _bare(sql: str) -> str:
-    """A query without its values."""
+    """Return a query without its values."""
     return re.sub(r"%\(\w+\)s|%[sb]|\$\d+", "?", sql).replace("%%", "%").strip()
 
 
@@ -408,7 +413,7 @@ def _bare(sql: str) -> str:
 
 SESSIONS_ASKING = 500
 OVERLAP = 12
-"""So many lives are under way at once, those of every hundredth for as long as a hundred others."""
+"""Number of concurrent lives; every hundredth lasts as long as a hundred others."""
 LAST_LIFE = 40
 REVISIONS = 20_000
 PAGES_OF_THE_PAST_MAX = 260
@@ -551,7 +556,7 @@ ROWS = 3_000
 BUFFERS_MAX = 30
 RUN = UUID("c4ca4238-a0b9-2382-0dcc-509a6f75849b")  # the md5 of "1"
 LONG = UUID(int=1)
-"""A run that has said a lot."""
+"""A run with much output."""
 
 NO_KEYS: Sequence[list[str]] = ([], [], [], [])
 
@@ -667,7 +672,7 @@ PAGES = {
 
 @pytest.fixture
 async def many_runs(connection: LogConnection) -> LogConnection:
-    """So many runs with so many versions each, interleaved as they would be in a busy log."""
+    """Return a connection to many runs with many versions, interleaved as in a busy log."""
     await connection.execute(
         "INSERT INTO runs (run_id, version, created_position, created_at, from_position,"
         " to_position, stage, session_id, requester, root, epoch, state)"
@@ -696,7 +701,7 @@ async def test_page_of_runs_goes_along_its_index(many_runs: LogConnection, is_in
 
 
 async def test_generic_plan_of_page_goes_along_an_index(many_runs: LogConnection) -> None:
-    """A connection that has asked the same often uses one plan for all values."""
+    """A connection that repeats a query uses one plan for all values."""
     for query, index in {
         RunQuery(): "runs_as_of",
         RunQuery.where(requester="agent:main:r7"): "runs_of_a_requester",

@@ -1,4 +1,4 @@
-"""Whatever is planted among the files of transcripts leads nowhere else."""
+"""Entries planted among transcript files lead nowhere else."""
 
 import os
 import shutil
@@ -45,7 +45,7 @@ class Ground:
 
     @property
     def agent(self) -> Path:
-        """The agent's folder."""
+        """Return the agent's folder."""
         return self.root / "main"
 
     async def write(self, path: str | None = None) -> str:
@@ -61,13 +61,13 @@ class Ground:
         return path
 
     async def begin(self) -> str:
-        """Write what the child begins with."""
+        """Write the beginning of the child's transcript."""
         return await self.transcripts.write_fork_snapshot(
             self.run_id, session_id=self.session_id, agent_id="main", count=2
         )
 
     async def drop(self) -> bool:
-        """Remove that."""
+        """Remove the beginning of the child's transcript."""
         return await self.transcripts.drop_fork_snapshot(self.session_id, "main")
 
     async def archive(self) -> str:
@@ -77,7 +77,7 @@ class Ground:
 
 ROUNDS = 20
 ROUNDS_MAX = 100 * ROUNDS
-"""So often at most until one was lost, however the machine divides its time."""
+"""Maximum number of rounds until one is lost, however the machine divides its time."""
 
 
 Deed = Callable[[Ground], Awaitable[object]]
@@ -146,7 +146,7 @@ async def test_data_directory_may_be_a_link(
 async def test_recorded_path_leads_nowhere_else(
     ground: Ground,
 ) -> None:
-    """The data directory may have been moved since; whoever wrote the record may be anybody."""
+    """The data directory may have been moved since, and the record may be hostile."""
     sealed = Path(await ground.write())
     outer = tree_of(ground.outside)
     strange = str(ground.outside / "main" / sealed.name)
@@ -217,7 +217,7 @@ async def test_altered_beginning_is_replaced(
 
 @contextmanager
 def racing(act: Callable[[], None]) -> Iterator[None]:
-    """Another thread that does so over and over."""
+    """Repeat an act in another thread during the block."""
     over = threading.Event()
 
     def race() -> None:
@@ -269,7 +269,7 @@ async def test_race_for_a_folder_gets_nothing_outside(ground: Ground, place: str
 
 
 async def test_claim_is_independent_of_files(ground: Ground, family: LoggedFamily) -> None:
-    """What was refused is done again once the link is gone."""
+    """A refused write is retried once the link is gone."""
     await ground.write()
     PLANTED["agent for link"](ground)
     with pytest.raises(OSError, match="is a link or a file"):

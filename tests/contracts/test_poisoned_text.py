@@ -1,4 +1,4 @@
-"""What no database takes hurts only the caller who brought it, and holds up nobody."""
+"""A text that no database accepts affects only its caller, and delays no other."""
 
 import time
 from secrets import token_hex

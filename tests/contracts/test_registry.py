@@ -1,4 +1,4 @@
-"""The registry as it is now: runs, sessions, inboxes, lanes, and what was made from a run."""
+"""The current registry: runs, sessions, inboxes, lanes, and respawns."""
 
 from collections.abc import Sequence
 from datetime import timedelta

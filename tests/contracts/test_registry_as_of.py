@@ -1,5 +1,6 @@
-"""A state at a position is the fold of what came before; streams that changed between two positions
-are those with events there."""
+"""A state at a position is the fold of the events up to it; streams that changed between two
+positions have events there.
+"""
 
 import random
 from collections import Counter
@@ -155,8 +156,7 @@ async def _lanes_and_inboxes_are_the_fold(registry: Registry, runs: Sequence[Run
 
 
 def _in_line(lane: LaneState, runs: Sequence[Run]) -> Sequence[LanePlace]:
-    """Those of both lists of a lane, in the order in which they were queued; each list has that
-    order of its own."""
+    """Return the runs of both lists of a lane in the order queued; each list has its own order."""
     order = [run.run_id for run in runs]
     for places in (lane.running, lane.queued):
         indexes = [order.index(one.run_id) for one in places]

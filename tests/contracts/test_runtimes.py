@@ -1,4 +1,4 @@
-"""What every runtime keeps to, whatever carries out the run."""
+"""Contract of every runtime."""
 
 import asyncio
 import json
@@ -87,8 +87,11 @@ class CommandTheatre(PlainTheatre):
 
 
 class ModelTheatre:
-    """Every play is the answers of an endpoint: a model says one thing in each, save the last, and
-    is asked again since it calls a tool that is not there."""
+    """Plays as answers of an endpoint.
+
+    In each answer except the last, a model says one thing and calls a missing tool, so that it is
+    called again.
+    """
 
     def __init__(self, endpoint: ModelEndpoint) -> None:
         self.runtimes: AgentRuntimes = ModelRuntimes()

@@ -1,4 +1,4 @@
-"""What everything that runs context scripts keeps to."""
+"""Contract of everything that runs context scripts."""
 
 import asyncio
 import json
@@ -23,8 +23,10 @@ pytestmark = pytest.mark.process
 
 
 class LocalFileDesk:
-    """Makes scripts that are files; each method gives the uri of one. A token tells it from others,
-    and `under_way` is how many processes there are of it."""
+    """Maker of scripts in files; each method returns the URI of one.
+
+    A token distinguishes it from others; `under_way` counts its processes.
+    """
 
     def __init__(self, launcher: ProcessLauncher, folder: Path) -> None:
         self.runner: ScriptRunner = LocalFileScripts(launcher, source_in(folder), server=SERVER)

@@ -1,5 +1,6 @@
-"""Whose a token is: the administrator's, one of the configuration, a running child's own, or one of
-the page, which is as good as the token that asked for it."""
+"""Owner of a token: the administrator, the configuration, a running child, or the page, with the
+access of the token that requested it.
+"""
 
 import asyncio
 import base64
@@ -117,7 +118,7 @@ async def test_child_acts_for_its_own_session(tokens: KnownTokens, family: Logge
 async def test_child_that_controls_nobody_may_ask_for_spawns(
     tokens: KnownTokens, family: LoggedFamily, created: dict[str, Any]
 ) -> None:
-    """Whether it may spawn is for the rules to say."""
+    """Whether it may spawn is decided by the rules."""
     caller = await caller_of(tokens, await claim(family, "scout", **created))
     assert caller.scopes == {"read", "content", "spawn"}
 

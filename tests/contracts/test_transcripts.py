@@ -1,5 +1,4 @@
-"""What a child says, or begins with, is written down under its holder's claim; it is sealed when
-the child is over."""
+"""Output and beginning of a child are stored under its holder's claim, and sealed at its end."""
 
 import asyncio
 import hashlib
@@ -56,7 +55,7 @@ def said(*texts: str, kind: EntryKind = "message") -> list[TranscriptEntry]:
 
 
 class WrittenFiles(TranscriptFileWriter):
-    """Notes what is to be written, and writes nothing."""
+    """Writer that notes the due files and writes none."""
 
     def __init__(self, registry: Registry, transcripts: Transcripts) -> None:
         super().__init__(registry, transcripts, cast("Any", None))
@@ -67,7 +66,7 @@ class WrittenFiles(TranscriptFileWriter):
 
 
 class Scout:
-    """A run that holds its claim, and what it says."""
+    """A run that holds its claim, and its output."""
 
     def __init__(self, transcripts: Transcripts, run: Run) -> None:
         self._transcripts = transcripts
@@ -97,7 +96,7 @@ class Scout:
         return Path(path), sealed
 
     async def snapshot(self, count: int) -> str:
-        """Write the first entries as the file of what the child begins with."""
+        """Write the first entries as the beginning of a child's transcript."""
         return await self._transcripts.write_fork_snapshot(
             self.run_id, session_id=self.session_id, agent_id="main", count=count
         )
@@ -218,8 +217,7 @@ async def test_end_at_once_refuses_entries(
 
 
 class WrittenBehindTheSeal:
-    """Transcripts to which the former holder of a run adds an entry after each of the first seals:
-    it was frozen, and nobody has fenced it."""
+    """Transcripts to which a frozen former holder adds an entry after each of the first seals."""
 
     def __init__(self, transcripts: Transcripts, epoch: int, times: int) -> None:
         self._transcripts = transcripts

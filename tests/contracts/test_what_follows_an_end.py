@@ -1,4 +1,4 @@
-"""What is recorded with the end of a run is what is recorded behind it otherwise, to the letter."""
+"""Events recorded with the end of a run equal those recorded after it, exactly."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -31,14 +31,14 @@ Prepared = Callable[[LoggedFamily, str], Awaitable[None]]
 
 
 class Behind(Announcer):
-    """Announces behind the end whatever could be announced with it."""
+    """Announcer that records after the end, and not with it."""
 
     async def follow_up(self, run: Run, *_: Any, **__: Any) -> Submission[None] | None:
         return None
 
 
 class Server:
-    """What ends, announces and archives runs; `announcer` says when."""
+    """Services that end, announce and archive runs; `announcer` says when."""
 
     def __init__(self, running: ServedLog, folder: Path, announcer: type[Announcer]) -> None:
         self.work = work_on(running)
@@ -159,8 +159,7 @@ AT_ONCE = ("plain", "deleted", "lasting", "nobody waits", "the one above it is o
 async def told(
     running: ServedLog, server: Server, family: LoggedFamily, run: Run, folder: Path
 ) -> Any:
-    """All that is on record of a life from its end on, without what is another's in each life:
-    ids, positions and times."""
+    """Return the record of a life from its end on, without ids, positions and times."""
     own = {family.id(name): name for name in family._ids}
     events = [one for one in await running.events() if one.envelope.provenance.run_id in own]
     seen = {one.envelope.event_id: number for number, one in enumerate(events)}

@@ -1,8 +1,8 @@
-"""The registry of event types is closed and complete, and every version of each stays readable.
+"""The registry of event types is closed and complete, and every version stays readable.
 
-`tests/histories/<name>.<version>.json` is one event of each type and version as it was stored when
-that version was new, with every field filled in. They are written once and never changed: what is
-in somebody's log cannot be changed either. A new type or version brings a file of its own.
+`tests/histories/<name>.<version>.json` is an event of each type and version as it was stored when
+that version was new, with every field. These files are written once and never changed, as stored
+logs cannot be changed either. A new type or version adds a file.
 """
 
 import json
@@ -94,7 +94,7 @@ def test_event_cannot_be_changed(cls: type[Event]) -> None:
 
 
 def _contains(whole: object, part: object, where: str) -> None:
-    """Every value of `part` stands at the same place in `whole`."""
+    """Assert that every value of `part` is at the same place in `whole`."""
     if isinstance(part, dict):
         assert isinstance(whole, dict), where
         for key, value in part.items():

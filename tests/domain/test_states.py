@@ -1,4 +1,4 @@
-"""The one fold: which events it takes, and which states it keeps."""
+"""The one fold: its events, and the states that it keeps."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ RUN = run_id(1)
 
 
 def life_of(number: int) -> Iterator[StreamEvent]:
-    """The first events of a run of this number."""
+    """Return the first events of a run with this number."""
     stream, rest = run_stream(run_id(number)), a_started_run()[1:]
     events: tuple[RunEvent, ...] = (requested(run_id=run_id(number)), *rest)
     for version, event in enumerate(events, 1):

@@ -1,4 +1,4 @@
-"""The servers of the stories: one that is never killed, one that dies, and their places."""
+"""Servers of the stories: one that is never killed, one that dies, and their folders."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.support.servers.stories import mortal_stories, stories
 
 @pytest.fixture(scope="module")
 def module_database_url(databases: Databases) -> Iterator[str]:
-    """A database for the servers of the module."""
+    """Yield a database for the servers of the module."""
     url = databases.create()
     yield url
     databases.drop(url)
@@ -30,14 +30,14 @@ def one_that_dies(made_data_dir: Path) -> Iterator[Server]:
 
 @pytest.fixture
 def mortal(one_that_dies: Server) -> Server:
-    """A server to kill, which runs whatever the test before has made of it."""
+    """Return a server to kill, running whatever the previous test did to it."""
     one_that_dies.ensure_running()
     return one_that_dies
 
 
 @pytest.fixture(scope="package")
 def server(made_data_dir: Path) -> Iterator[Server]:
-    """The warm server, with an agent for every story. No test kills it."""
+    """Yield the shared server, with an agent for every story. No test kills it."""
     with new_place() as place:
         data = copied(made_data_dir, place / "data")
         with Server(data, stories(place / "notes")) as running:
@@ -47,7 +47,7 @@ def server(made_data_dir: Path) -> Iterator[Server]:
 
 @pytest.fixture(scope="package")
 def partner(server: Server) -> Iterator[Server]:
-    """Another server on the same data directory."""
+    """Yield another server on the same data directory."""
     with server.twin("partner") as other:
         yield other
     assert " ERROR " not in other.log(), other.log()

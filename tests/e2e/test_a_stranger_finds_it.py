@@ -1,4 +1,4 @@
-"""A stranger is led to the revision, the position and the runs that it hurt, by commands alone."""
+"""Commands alone lead to the revision, the position and the affected runs."""
 
 import json
 import re
@@ -32,7 +32,7 @@ def storm(made_data_dir: Path) -> Iterator[tuple[Server, StormRecord]]:
 
 
 def commands() -> list[list[str]]:
-    """Those of the page, in its order, as a shell takes them apart."""
+    """Return the commands of the page, in order, split as by a shell."""
     return [
         shlex.split(line)[1:]
         for line in re.findall(r"^\$ (spawnlog .+)$", PAGE.read_text("utf-8"), re.M)

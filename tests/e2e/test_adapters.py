@@ -1,6 +1,6 @@
-"""Tools for the agent libraries in use spawn sub-agents: the real libraries, with scripted models.
+"""Tools for agent libraries spawn sub-agents: the real libraries, with scripted models.
 
-The libraries are in an environment of their own, which `make adapters` makes: they are heavy.
+The libraries are heavy, so `make adapters` makes a separate environment for them.
 """
 
 import asyncio
@@ -79,7 +79,7 @@ def test_every_adapter_is_tested() -> None:
 
 
 class _Answers(BaseHTTPRequestHandler):
-    """Answers one after the other, as a server does whose sub-agent takes long and goes on."""
+    """Server that sends answers one after the other, as for a sub-agent that takes long."""
 
     left: ClassVar[list[dict[str, object]]] = []
     asked: ClassVar[list[str]] = []
@@ -96,7 +96,7 @@ class _Answers(BaseHTTPRequestHandler):
     do_GET = do_POST = _answer
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Log nothing."""
 
 
 def test_the_answer_is_waited_for_however_long_it_takes_and_whichever_run_it_is_of(

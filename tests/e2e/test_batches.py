@@ -35,9 +35,9 @@ esac
 
 
 def batching(folder: Path) -> dict[str, Any]:
-    """Return a configuration with agents `plain`, for which nothing has to be done; `fussy`, about
-    which a script has a word; `maker`, which gets a folder of its own; and `broken`, which nobody
-    can run."""
+    """Return a configuration with these agents: `plain` needs nothing; a script decides about
+    `fussy`; `maker` gets its own folder; `broken` cannot run.
+    """
     chooser = {
         "id": "chooser",
         "uri": str(program(folder / "chooser.sh", _CHOOSER.replace("{folder}", str(folder)))),
@@ -71,7 +71,7 @@ def one_server(databases: Databases) -> Iterator[Server]:
 
 @pytest.fixture
 def server(one_server: Server) -> Server:
-    """A server that runs, and has made nothing for anybody yet."""
+    """Return a running server that has made nothing yet."""
     one_server.ensure_running()
     shutil.rmtree(one_server.folder.parent / "made", ignore_errors=True)
     return one_server
@@ -108,7 +108,7 @@ def rules(server: Server, name: str) -> list[str]:
 
 
 def appends(server: Server, *run_ids: str) -> list[Counter[str]]:
-    """Return what was recorded of these runs and of the places for them, append by append."""
+    """Return the events of these runs and of their places, append by append."""
     found: dict[int, Counter[str]] = {}
     for event in server.whole_log():
         if event["runId"] in run_ids:
@@ -117,7 +117,7 @@ def appends(server: Server, *run_ids: str) -> list[Counter[str]]:
 
 
 def scripts_at_work(server: Server, name: str, count: int) -> list[dict[str, Any]]:
-    """Return the runs of a session, once so many of their scripts wait."""
+    """Return the runs of a session, once this many of their scripts wait."""
 
     def at_work() -> list[dict[str, Any]] | None:
         runs = runs_of(server, name)

@@ -1,4 +1,4 @@
-"""Credentials are given to a child, and are nowhere else: not even when it tells them."""
+"""Credentials are given to a child, and appear nowhere else, even if it prints them."""
 
 import json
 from collections.abc import Iterator
@@ -67,7 +67,7 @@ sys.exit(status)
 
 
 def teller(agent_id: str, notes: Path, form: str, status: int, folder: Path) -> dict[str, Any]:
-    """An agent that tells everything it was given, in both outputs."""
+    """Return an agent that prints its whole input, to both outputs."""
     env = {"OF_CONFIGURATION_TOKEN": IN_CONFIGURATION}
     runtime = python(_TELLER, notes, form, status, output=form, env=env)
     return agent(agent_id, runtime, agentDir=str(folder))
@@ -95,7 +95,7 @@ def canaries(folder: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    """Where the agents' credentials are, outside the data directory."""
+    """Yield the folder of the agents' credentials, outside the data directory."""
     with new_place() as place:
         yield place
 
@@ -119,7 +119,7 @@ def profiles_of_main(data_dir: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def children(server: Server) -> dict[str, dict[str, Any]]:
-    """The run of each teller, announced."""
+    """Return the announced run of each teller."""
     return {name: server.announced(name, session=KEY) for name in TELLERS}
 
 

@@ -1,4 +1,4 @@
-"""What a hook is given to know spawnlog by is sent to it, and is nowhere else."""
+"""The secrets of a hook are sent to it, and appear nowhere else."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +26,7 @@ ECHO = {"you": [IN_FILE, IN_ENVIRONMENT, IN_QUERY]}
 
 
 def configured(outside: HookServer, folder: Path) -> dict[str, Any]:
-    """Every hook, with secrets in each place for them."""
+    """Return a configuration with every hook, and secrets in each place for them."""
     hooks = outside.hooks(
         *ASKING,
         *TELLING,
@@ -56,7 +56,7 @@ def server(made_data_dir: Path, outside: HookServer) -> Iterator[Server]:
 
 
 def ended(server: Server, name: str, **more: Any) -> str:
-    """A spawn, whatever becomes of it; gives the run's id once nothing of it is left to do."""
+    """Spawn, whatever the result. Return the run's id once no work is left."""
     answer = server.spawn(**threaded(name, **more))
     run_id = str(answer.json()["runId"])
     if answer.status_code == 201:

@@ -20,7 +20,7 @@ PAST_MOMENTS = 50
 
 
 class Crowd:
-    """Callers that spawn at the same time, and somebody who looks at the count meanwhile."""
+    """Concurrent callers, and a reader that counts children meanwhile."""
 
     def __init__(self, servers: Sequence[Server], name: str, callers: int) -> None:
         self.servers = servers
@@ -43,7 +43,7 @@ class Crowd:
         ]
 
     def play(self) -> None:
-        """All of it."""
+        """Run all callers to their end."""
         for thread in self._threads:
             thread.start()
         for thread in self._callers:
@@ -84,7 +84,7 @@ class Crowd:
             self._over.wait(0.005)
 
     def require_cap_kept(self) -> None:
-        """In every answer, in the record, at every moment that was looked at, and at the end."""
+        """Assert the cap in every answer, in the record, at every read, and at the end."""
         server = self.servers[0]
         assert set(self.statuses) == {201, 403}
         assert max(self.sampled) <= CHILDREN_MAX
@@ -99,7 +99,7 @@ class Crowd:
         self._require_every_place(server)
 
     def _counts(self, server: Server) -> dict[int, int]:
-        """How many children are counted in the record, by the position at which it changed."""
+        """Return the number of children in the record, by the position of its change."""
         counted: set[str] = set()
         counts: dict[int, int] = {}
         for event in server.whole_log():

@@ -1,4 +1,4 @@
-"""A wait and a stream go on behind a server that is stopped, and is there again in a moment."""
+"""A wait and a stream continue after a server was stopped and started again."""
 
 import asyncio
 import socket
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.server
 
 
 def free_port() -> int:
-    """A port of this machine that nobody has."""
+    """Return an unused port of this machine."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

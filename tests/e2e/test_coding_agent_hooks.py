@@ -1,4 +1,4 @@
-"""The hooks of a coding agent put its own sub-agents on record: with inputs as it sends them."""
+"""Hooks of a coding agent record its own sub-agents, with inputs as the agent sends them."""
 
 import json
 import os
@@ -55,13 +55,13 @@ class CodingAgent:
         }
 
     def hook(self, event: str, **given: Any) -> dict[str, Any]:
-        """What the coding agent is told to do; nothing is an empty object."""
+        """Return the instruction for the coding agent; empty if there is none."""
         told, said = self.hook_that_may_fail(event, **given)
         assert not said, said
         return told
 
     def hook_that_may_fail(self, event: str, **given: Any) -> tuple[dict[str, Any], str]:
-        """The same, and what the hook says on stderr."""
+        """Return the instruction, and the hook's standard error."""
         finished = subprocess.run(
             [sys.executable, HOOKS / "record_subagents.py"],
             input=json.dumps({**SESSION, "hook_event_name": event, **given}),
@@ -75,7 +75,7 @@ class CodingAgent:
         return told, finished.stderr
 
     def asks_for(self, kind: str, number: int, prompt: str) -> dict[str, Any]:
-        """The tool that starts a sub-agent is about to be used."""
+        """Report that the agent is about to use the tool that starts a sub-agent."""
         given = {"subagent_type": kind, "description": f"Look {number}", "prompt": prompt}
         return self.hook(
             "PreToolUse", tool_name="Agent", tool_use_id=f"toolu_{number}", tool_input=given
@@ -148,8 +148,10 @@ def test_a_sub_agent_is_judged_watched_stopped_and_announced(
 
 
 class Between(ThreadingHTTPServer):
-    """Stands between the hooks and the server. For the ends of paths in `instead` it answers
-    itself, and loses the server's answer where there is None."""
+    """Relay between the hooks and the server.
+
+    For path endings in `instead` it answers itself; for None it loses the server's answer.
+    """
 
     def __init__(self, url: str) -> None:
         super().__init__(("127.0.0.1", 0), _Passing)
@@ -188,7 +190,7 @@ class _Passing(BaseHTTPRequestHandler):
     do_GET = do_POST = _pass
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture

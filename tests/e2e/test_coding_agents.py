@@ -234,7 +234,7 @@ def asked(server: Server, agent_id: str, task: str = "Have the boats counted.", 
 
 
 def found_by(server: Server, run_id: str) -> dict[str, Any]:
-    """Return what the program of a run found, once it has looked."""
+    """Return the findings of a run's program, once it has looked."""
     return dict(json.loads(server.note(f"{run_id}.json")))
 
 
@@ -419,7 +419,7 @@ SHAPES = RECORDED / "shapes"
 
 @dataclass
 class Played:
-    """What a preset printed for an output, and how it ended."""
+    """Output of a preset, and its end."""
 
     code: int
     stderr: str

@@ -21,7 +21,7 @@ WORD, OTHER_WORD = "the-word", "the-other-word"
 
 
 def values(word: str = WORD, **subagents: Any) -> dict[str, Any]:
-    """A configuration with a secret in the file, which `teller` says."""
+    """Return a configuration with a secret in the file, which `teller` prints."""
     return configuration(
         agent("main", default=True),
         agent("teller", shell('printf %s "$WORD"', input="stdin-text", env={"WORD": word})),
@@ -42,7 +42,7 @@ def revisions(server: Server) -> list[dict[str, Any]]:
 
 
 def says(server: Server, agent_id: str) -> str:
-    """Return what an agent answers."""
+    """Return the answer of an agent."""
     run = server.run(server.accepted(agent_id, session=KEY, cleanup="delete"), "archived")
     assert run["error"] is None
     return str(run["resultText"])
@@ -57,7 +57,7 @@ def refusal(server: Server, agent_id: str) -> str:
 
 @pytest.fixture
 def served(databases: Databases) -> Iterator[Server]:
-    """A server with a file, not started."""
+    """Yield a server with a file, not started."""
     url = databases.create()
     with new_place() as place:
         data = place / "data"
@@ -116,7 +116,7 @@ def test_unusable_file_refuses_only_what_needs_it(served: Server, fate: str) -> 
 
 
 def hang_up(server: Server) -> str:
-    """SIGHUP; gives the line in which the server says what it did."""
+    """Send SIGHUP. Return the line in which the server reports the result."""
     assert server.process is not None
     before = len(server.log())
     server.process.send_signal(signal.SIGHUP)

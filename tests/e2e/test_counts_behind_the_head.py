@@ -1,4 +1,4 @@
-"""Servers count what is recorded behind the head of the log, by themselves, and the same."""
+"""Servers count recorded events in the background, and agree."""
 
 from pathlib import Path
 from typing import Any

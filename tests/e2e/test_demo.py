@@ -17,7 +17,7 @@ from tests.support.servers.preloaded_command import command_folder
 pytestmark = [pytest.mark.server, pytest.mark.timeout(330)]
 
 DEMO_SECONDS_MAX = 310
-"""A little more than the demo permits itself."""
+"""A little more than the demo's own limit."""
 
 PREPARED = ["SpawnRequested", "ScriptsResolved", "PreparationStarted", "SessionCreated"]
 RUN = ["RunQueued", "RunClaimed", "RunStarted", "RunEnded", "RunAnnounced"]
@@ -87,7 +87,7 @@ STORIES: dict[str, tuple[list[list[str]], list[str]]] = {
 
 @contextmanager
 def started() -> "Iterator[subprocess.Popen[str]]":
-    """The demo in an empty home, without a terminal. Afterwards nothing of it may be left."""
+    """Start the demo in an empty home, without a terminal; assert that nothing of it is left."""
     with new_place() as place:
         home, temporary = place / "home", place / "tmp"
         for folder in (home, temporary):

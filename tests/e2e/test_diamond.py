@@ -1,4 +1,6 @@
-"""A diamond of runs: the last is given what both before it said, whenever a server is killed."""
+"""A diamond of runs: the last one gets the results of both before it, whenever a server is
+killed.
+"""
 
 import json
 from collections.abc import Iterator
@@ -17,13 +19,13 @@ from tests.support.waiting import wait_for
 pytestmark = pytest.mark.kill
 
 TELLER = "teller"
-"""Says what it was given."""
+"""Agent that returns its input."""
 SLOW_TELLER = "slow-teller"
-"""The same, once the script that is run while it is prepared was let go."""
+"""Agent that returns its input, after the script of its preparation was released."""
 
 
 def telling(folder: Path) -> dict[str, Any]:
-    """Return a configuration with agents that say what they were given."""
+    """Return a configuration with agents that return their input."""
     config = mortal_stories(folder)
     agents = config["agents"]["list"]
     (slow,) = [one for one in agents if one["id"] == "slow"]
@@ -94,7 +96,7 @@ class Diamond:
         self.server.let_go(self.runs[name])
 
     def ended(self) -> dict[str, dict[str, Any]]:
-        """Return all runs, each announced and told once, with nothing left of them."""
+        """Return all runs; assert that each is announced once, with no work left."""
         runs = {name: self.server.run(one, "announced") for name, one in self.runs.items()}
         inbox = [one["runId"] for one in self.server.inbox(self.session)]
         assert sorted(inbox) == sorted(self.runs.values())
@@ -108,7 +110,7 @@ class Diamond:
         return runs
 
     def close(self) -> None:
-        """Wait for those who asked."""
+        """Wait for all callers."""
         for aside in self._aside:
             aside.answer()
 

@@ -1,4 +1,4 @@
-"""Runs that somebody else executes: claimed, reported, ended over HTTP, whoever dies meanwhile."""
+"""External runs: claimed, reported, and ended over HTTP, whichever process dies."""
 
 import json
 import threading
@@ -26,12 +26,12 @@ PREPARED = [
 ]
 WHOLE = [*PREPARED, "RunClaimed", "RunStarted", "RunEnded", "RunAnnounced"]
 PLACES = 2
-"""How many runs may be executed outside at a time, at each depth."""
+"""Number of concurrent external runs, at each depth."""
 LEASES = "FROM holders WHERE holder LIKE 'external:%'"
 
 
 def executed_outside(folder: Path) -> dict[str, Any]:
-    """Return a configuration whose agent `outside` is executed by whoever claims its runs."""
+    """Return a configuration whose agent `outside` is external."""
     return configuration(
         agent("main", default=True),
         agent("outside", EXTERNAL),
@@ -63,8 +63,9 @@ def post(server: Server, path: str, token: str = "", **body: Any) -> httpx2.Resp
 
 
 class Executor:
-    """Somebody who has claimed a run, and reports about it with a token of its own or that of the
-    administrator."""
+    """Executor that has claimed a run, and reports with its own token or that of the
+    administrator.
+    """
 
     def __init__(
         self, server: Server, run_id: str, name: str = "mine", token: str = "", **claim: Any

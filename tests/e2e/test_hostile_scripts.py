@@ -1,6 +1,6 @@
-"""Context scripts that mean harm: limits hold, nothing is left, and the record says what it was.
+"""Hostile context scripts: limits hold, nothing is left, and the record is true.
 
-What each kind of script may do is tried on the runners themselves.
+The tests of the script runners cover each kind of attack.
 """
 
 import asyncio
@@ -73,7 +73,7 @@ def agent_with_script(name: str, uri: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 async def server(module_database_url: str) -> AsyncIterator[Server]:
-    """A server whose agents have a script each."""
+    """Yield a server whose agents have one script each."""
     with new_place() as place:
         async with ScriptServer() as outside:
             scripts = {name: str(program(place / name, text)) for name, text in FILES.items()} | {
@@ -96,8 +96,9 @@ async def server(module_database_url: str) -> AsyncIterator[Server]:
 
 
 class Spawned:
-    """What became of a spawn of an agent: the receipt of its script, why that failed, its verdict
-    about the agent that it named, and the message that the child was given."""
+    """Result of a spawn: receipt and failure of its script, the verdict about the proposed agent,
+    and the child's message.
+    """
 
     def __init__(self, server: Server, agent_id: str) -> None:
         self.run = server.announced(agent_id, "the task")

@@ -1,6 +1,6 @@
-"""The identity script of the specification, word for word: `tests/data/inject-identity.sh`.
+"""The identity script of the specification, unchanged: `tests/data/inject-identity.sh`.
 
-What it calls is on the PATH of the server; what it reads is in `agents/` beside it.
+Its commands are on the PATH of the server; its files are in `agents/` beside it.
 """
 
 import json
@@ -49,7 +49,7 @@ print("done")
 
 @pytest.fixture(scope="module")
 def server(databases: Databases) -> Iterator[Server]:
-    """A server with the script of the specification, configured as the specification does."""
+    """Yield a server with the script and the configuration of the specification."""
     with new_place() as place:
         environment = {"PATH": f"{place / 'bin'}:{os.environ['PATH']}"}
 
@@ -95,7 +95,7 @@ def as_specified(folder: Path, notes: Path) -> dict[str, Any]:
 
 
 def given(server: Server, agent_id: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a run that is over, and what its child was given."""
+    """Return a run that is over, and the input of its child."""
     run = server.announced(agent_id, "Review the architecture")
     return run, json.loads(server.note(f"{run['runId']}.json"))
 

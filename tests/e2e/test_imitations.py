@@ -1,8 +1,8 @@
-"""What one child says to be taken for a prompt, a mark or an order is data wherever it goes.
+"""Text of a child that imitates a prompt, a mark or an order is data wherever it goes.
 
-It is given to others under a name, shared with the family, announced, handed on in a message, told
-as a finding. Each imitation is tried on what writes the parts, where no process is needed; here
-some are looked at in what processes were given.
+It reaches others as a reference, in the shared context, in an announcement, and in a message. Unit
+tests try each imitation on the code that writes the parts; here some are checked in the input of
+processes.
 """
 
 import json
@@ -83,7 +83,7 @@ def server(databases: Databases) -> Iterator[Server]:
 
 
 def announcement_of(server: Server, run: dict[str, Any]) -> str:
-    """Return the text by which its requester was told of a run."""
+    """Return the announcement of a run to its requester."""
     inbox = server.inbox(run["requesterSessionKey"])
     (text,) = [one["text"] for one in inbox if one["runId"] == run["runId"]]
     return str(text)
@@ -98,8 +98,9 @@ def given_to(server: Server, run: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 class Told:
-    """What a text came to: the run that said it, one that was given it everywhere, and one that
-    continued with what was announced of it."""
+    """Results of a text: the run that printed it, one that received it everywhere, and one that
+    continued with its announcement.
+    """
 
     def __init__(self, server: Server, name: str) -> None:
         session = f"agent:mimic:{name}"
@@ -126,7 +127,7 @@ def harmless(server: Server) -> Told:
 
 
 def outside(parts: list[tuple[str, str]], *hiding: str) -> list[tuple[str, str]]:
-    """Return the parts as they would be with another text: without those that hold it."""
+    """Return the parts without those that contain the text."""
     held = {f"sharedContext:{key}" for key in ("source", "copied", "patched")}
     held |= {"session", *hiding}
     return [(source, "" if source in held else text) for source, text in parts]
@@ -167,7 +168,7 @@ def test_text_of_child_stays_data(server: Server, harmless: Told, name: str) -> 
 
 
 def measured(text: str) -> str:
-    """Return a text without what differs from run to run."""
+    """Return a text without the parts that differ between runs."""
     return re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d+", "…", text)
 
 

@@ -1,4 +1,4 @@
-"""kill -9 of the server after each recorded stage: the run comes to its end, and is told once."""
+"""kill -9 of the server after each recorded stage: the run ends, and is announced once."""
 
 from collections.abc import Iterator
 from itertools import product
@@ -34,7 +34,7 @@ def one_that_dies(databases: Databases) -> Iterator[Server]:
 
 
 def life(server: Server, key: str, **body: Any) -> dict[str, Any]:
-    """The run that the same request gives after the restart, at its end."""
+    """Return the ended run of the same request, repeated after the restart."""
     answer = server.spawn_again(key, **body, cleanup="delete")
     assert answer.status_code == 201, answer.text
     assert answer.headers["Idempotent-Replayed"] == "true"
@@ -45,7 +45,7 @@ def life(server: Server, key: str, **body: Any) -> dict[str, Any]:
 
 
 def require_order(server: Server, run: dict[str, Any]) -> None:
-    """One announcement, no place taken, positions and versions without gaps."""
+    """Assert one announcement, no place taken, and positions and versions without gaps."""
     inbox = [one for one in server.inbox() if one["runId"] == run["runId"]]
     assert len(inbox) == 1
     assert server.session(ROOT)["activeChildren"] == 0

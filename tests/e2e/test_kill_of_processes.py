@@ -124,7 +124,7 @@ STOP_SECONDS_MAX = DRAIN_SECONDS + 8
 
 
 def require_stop(server: Server) -> None:
-    """Wait for the end of a server that was told to stop. It ends in good order and in time."""
+    """Wait for the end of a stopping server; assert that it ends properly and in time."""
     began = time.monotonic()
     assert server.wait_exit() == 0, server.log()
     assert time.monotonic() - began < STOP_SECONDS_MAX

@@ -65,9 +65,9 @@ print("I remember")
 
 
 def forking(folder: Path) -> dict[str, Any]:
-    """Return a configuration with agents `heir`, which looks at what it begins with, `blocked`, for
-    which no attachment can be written, and `waiter`, which stays until it is let go. One run at a
-    time."""
+    """Return a configuration with lanes of width 1 and these agents: `heir` inspects its beginning,
+    no attachment can be written for `blocked`, and `waiter` waits to be released.
+    """
     homes = {name: folder.parent / "homes" / name for name in ("heir", "blocked")}
     for home in homes.values():
         home.mkdir(parents=True)
@@ -98,7 +98,7 @@ def submit(server: Server, session: str, **more: Any) -> None:
 
 
 def beginnings(server: Server) -> list[str]:
-    """Return the files of what children begin with, and what is left of attempts to write them."""
+    """Return the files with the beginnings of children, and remains of attempts to write them."""
     folder = server.data_dir / "transcripts"
     return sorted(path.name for path in folder.rglob("*.fork.jsonl*"))
 
@@ -110,13 +110,13 @@ def stored_entries(server: Server, run_id: str) -> int:
 
 
 def remembered(server: Server, run_id: str) -> dict[str, Any]:
-    """Return what the child of a run found."""
+    """Return the findings of a run's child."""
     return dict(json.loads(server.note(f"{run_id}.seen")))
 
 
 @pytest.fixture(scope="module")
 def heirs(databases: Databases) -> Iterator[Server]:
-    """Its log is verified once all is over, and holds nothing that was said."""
+    """Yield a server whose log is verified at the end, and must not contain the conversation."""
     with serving(databases, forking, dies=True) as server:
         yield server
         server.ensure_running()
@@ -130,8 +130,9 @@ def server(heirs: Server) -> Server:
 
 
 def begins_with_it(server: Server, body: dict[str, Any]) -> str:
-    """The same request is accepted, and its child found the conversation in its one file; gives
-    the run's id."""
+    """Repeat the request; assert that its child found the conversation in its one file. Return the
+    run's id.
+    """
     answer = server.spawn_again(**body)
     assert answer.status_code == 201, answer.text
     assert answer.json()["note"] == INBOX_NOTE

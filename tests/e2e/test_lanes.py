@@ -1,4 +1,4 @@
-"""The lane: so many at a time and no more, first come first served, on one server or two."""
+"""Lanes: a width that holds, in order of arrival, on one server or two."""
 
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ SLEEPERS = 6
 
 
 def lane(server: Server) -> dict[str, Any]:
-    """The lane of the children of root sessions."""
+    """Return the lane of the children of root sessions."""
     items = server.http.get("/v1/lanes").json()["items"]
     return next((one for one in items if one["depth"] == 1), {"running": [], "queued": []})
 
@@ -29,7 +29,7 @@ def are(server: Server, running: list[str], queued: list[str]) -> bool:
 
 
 def queued_up(servers: list[Server], name: str) -> list[str]:
-    """Sleepers, asked for one after the other at one server and the other."""
+    """Request sleepers alternately at both servers."""
     assert lane(servers[0]) == {"running": [], "queued": []}
     return [
         servers[number % len(servers)].accepted(
@@ -40,7 +40,9 @@ def queued_up(servers: list[Server], name: str) -> list[str]:
 
 
 def require_width_kept(server: Server, runs: list[str]) -> None:
-    """In the record: never more than the width claimed and not ended, in the order queued."""
+    """Assert from the record that no more than the width were claimed at once, in the order
+    queued.
+    """
     log = [one for one in server.whole_log() if one["runId"] in runs]
     running: set[str] = set()
     most = 0

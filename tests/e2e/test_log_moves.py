@@ -1,4 +1,4 @@
-"""A log is moved: exported beside its server, imported elsewhere, served and gone on with."""
+"""A log is moved: exported beside its server, imported elsewhere, served and continued."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Connections that break under the server, or are all taken: no run pays for it."""
+"""Connections that break under the server, or are all in use, affect no run."""
 
 import threading
 

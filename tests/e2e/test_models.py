@@ -1,4 +1,4 @@
-"""Children that are models, from the spawn to what is on record of them."""
+"""Children that are models, from the spawn to their record."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -35,14 +35,14 @@ def tools() -> Iterator[ToolServer]:
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[ModelEndpoint]:
-    """What says what the models say."""
+    """Yield the endpoint of the models."""
     with ModelEndpoint() as beside:
         yield beside
 
 
 @pytest.fixture(scope="module")
 def server(databases: Databases, endpoint: ModelEndpoint, tools: ToolServer) -> Iterator[Server]:
-    """A server on which `clerk` has tools, and `deputy` as its fallback; `boss` may spawn."""
+    """Yield a server on which `clerk` has tools, and `deputy` as its fallback; `boss` may spawn."""
     runtime = {
         "type": "model",
         "baseUrl": endpoint.url,
@@ -83,12 +83,12 @@ def kinds(entries: list[dict[str, Any]]) -> list[str]:
 
 
 def asked_as(endpoint: ModelEndpoint, model: str) -> list[dict[str, Any]]:
-    """What the endpoint was asked of this model."""
+    """Return the requests to this model."""
     return [body for body in endpoint.bodies if body["model"] == model]
 
 
 def until_session_says(server: Server, key: str, result: str) -> None:
-    """Waits until the newest run of a session has ended with this."""
+    """Wait until the newest run of a session has ended with this result."""
 
     def has_said() -> bool:
         last = server.http.get(f"/v1/sessions/{key}").json()["ownRuns"][0]

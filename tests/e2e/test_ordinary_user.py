@@ -1,4 +1,4 @@
-"""The same stories as a user without any rights, and as a root whose home nobody may enter."""
+"""The stories as a user without any rights, and as a root whose home no other user may enter."""
 
 import os
 import shutil
@@ -23,12 +23,14 @@ STORIES: list[Callable[[Server], None]] = [
 
 
 def owner_of(pid: int) -> int:
-    """The user id of a process."""
+    """Return the user id of a process."""
     return Path(f"/proc/{pid}").stat().st_uid
 
 
 def readable_checkout(place: Path) -> Path:
-    """The program where the user can read it: this checkout may lie where only root may look."""
+    """Copy the program to a place that the user can read, since this checkout may be readable by
+    root only.
+    """
     copy = place / "checkout"
     ignored = shutil.ignore_patterns("__pycache__")
     for floor in ("domain", "application", "infrastructure", "alembic"):
@@ -38,7 +40,7 @@ def readable_checkout(place: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def ordinary() -> Iterator[Server]:
-    """A server of an ordinary user, in a home that was empty."""
+    """Yield a server of an ordinary user, in a home that was empty."""
     with new_place() as place:
         home, notes = place / "home", place / "notes"
         for folder in (home, notes):

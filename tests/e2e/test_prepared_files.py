@@ -1,4 +1,4 @@
-"""Folders and files made for children are kept, or undone, once, also when servers are killed."""
+"""Folders and files for children are kept, or undone once, also when servers are killed."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,7 +32,7 @@ def one_porter(databases: Databases) -> Iterator[Server]:
 
 @pytest.fixture
 def porter(one_porter: Server) -> Server:
-    """A server that runs, and whose agents have no workspace yet."""
+    """Return a running server whose agents have no workspace yet."""
     one_porter.ensure_running()
     clear_homes(one_porter)
     return one_porter
@@ -142,8 +142,9 @@ IN_THE_WAY = (
 
 
 def refused(server: Server, key: str, text: str) -> str:
-    """The same request is refused by the step, with this text, and its requester is told once;
-    gives the run's id."""
+    """Assert that the repeated request is refused by the step with this text, and announced once.
+    Return the run's id.
+    """
     body = with_files(key)
     answer = server.spawn_again(**body)
     assert (answer.status_code, answer.json()["rule"]) == (422, "attachments")
@@ -166,7 +167,7 @@ def refused(server: Server, key: str, text: str) -> str:
 
 
 def undone(server: Server, run_id: str) -> list[tuple[str, int]]:
-    """How each step was undone and at which attempt, once the last one is."""
+    """Return the undos of the steps with their attempts, once the last one is done."""
     wait_for("all to be undone", lambda: server.steps(run_id)[-1] == BOTH_UNDONE[-1])
     recorded = server.payloads(run_id, "EffectAttempted")
     assert [one["name"] for one in recorded] == ["attachments", "workspace"]
@@ -176,7 +177,7 @@ def undone(server: Server, run_id: str) -> list[tuple[str, int]]:
 NOTHING: list[str] = []
 FOLDER = ["porter", "porter/desk"]
 FILES = 6
-"""As many entries are there with both files: a manifest, and the three folders above."""
+"""Number of entries with both files: a manifest, and the three folders above."""
 
 # Where it dies one time after the other, what is left then, and what was recorded last.
 DEATHS = [
@@ -292,7 +293,7 @@ BEGUN_TWICE = ["StepBegun:attachments", "PreparationResumed", "StepBegun:attachm
 
 @pytest.fixture
 def turnstile(porter: Server) -> Iterator[Turnstile]:
-    """Holds the server up from its next append on."""
+    """Yield a turnstile that blocks the server at its next append."""
     turnstile = porter.turnstile()
     yield turnstile
     turnstile.let_go()
@@ -301,7 +302,9 @@ def turnstile(porter: Server) -> Iterator[Turnstile]:
 def held_before_its_files(
     porter: Server, turnstile: Turnstile, key: str, agent_id: str
 ) -> Background:
-    """A server stands still; it has on record that it will write the files, and has not yet."""
+    """Block a server after it has recorded that it will write the files, and before it writes
+    them.
+    """
     body = with_files(key, agentId=agent_id)
     aside = porter.spawn_in_background(**body)
     requester = body["requester"]["sessionKey"]
@@ -312,7 +315,7 @@ def held_before_its_files(
 
 
 def files_of(desk: Path) -> dict[str, tuple[int, int, bytes]]:
-    """Every file below a workspace: which one it is, when it was written, and what is in it."""
+    """Return inode, time and content of every file below a workspace."""
     return {
         str(one.relative_to(desk)): (one.stat().st_ino, one.stat().st_mtime_ns, one.read_bytes())
         for one in desk.rglob("*")
@@ -341,7 +344,7 @@ def test_other_server_resumes_spawn_without_child(porter: Server) -> None:
 
 
 def nothing_is_undone_twice(server: Server, run_id: str) -> None:
-    """The files are removed once, and nothing is left."""
+    """Assert that the files are removed once, and nothing is left."""
     wait_for("the files to be undone", lambda: "undo:attachments:done" in server.steps(run_id))
     assert server.steps(run_id).count("undo:attachments:done") == 1
     require_nothing_left(server)

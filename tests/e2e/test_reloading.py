@@ -1,4 +1,4 @@
-"""A configuration that changes under servers at work: each run keeps its own, with its secrets."""
+"""A configuration that changes while runs execute: each run keeps its own, with its secrets."""
 
 import json
 import signal
@@ -27,8 +27,9 @@ RUNS_MAX = 60
 def values(
     folder: Path, *first: dict[str, Any], word: str = OLD_WORD, **subagents: Any
 ) -> dict[str, Any]:
-    """Return a configuration with these agents before `waiter`, and `teller`, which says a word
-    from the file. One run at a time."""
+    """Return a configuration with these agents, `waiter`, and `teller`, which prints a word from
+    the file. The lane has width 1.
+    """
     return configuration(
         *first,
         agent("main", default=True),
@@ -46,7 +47,7 @@ def one_server(databases: Databases) -> Iterator[Server]:
 
 @pytest.fixture
 def server(one_server: Server) -> Server:
-    """A server whose file is as it was at first."""
+    """Return a server whose file is as at first."""
     one_server.reload(values(one_server.folder))
     return one_server
 
@@ -161,8 +162,9 @@ while [ ! -e "{folder}/go-on" ]; do sleep 0.05; done
 
 
 def planned_as(folder: Path, word: str, depth: int, *agent_ids: str) -> dict[str, Any]:
-    """Return a configuration with these agents, whose spawns wait in a script until there is a
-    note `go-on`; what is planned for them is called by the word."""
+    """Return a configuration with these agents, whose spawns wait in a script for the note `go-on`;
+    their plans contain the word.
+    """
     script = program(folder / "waiting.sh", _WAITING.format(folder=folder))
     waiting = {"id": "waiting", "uri": str(script), "format": "json", "timeoutSeconds": 60}
     return configuration(

@@ -1,4 +1,4 @@
-"""Spawns that are made from an earlier run, also after a kill; lineage stands on both."""
+"""Respawns from an earlier run, also after a kill; both runs record the lineage."""
 
 import contextlib
 from collections.abc import Iterator
@@ -21,9 +21,10 @@ CAP = 20
 
 
 def respawning(folder: Path, *, cap: int = CAP, **script: Any) -> dict[str, Any]:
-    """Return a configuration with agents `main`, `scout`, which says two things, `guided`, whose
-    context script names the scout and is run for each spawn again, `printer`, which prints its own
-    prompt, and `waiter`, which stays until it is let go."""
+    """Return a configuration with these agents: `main`; `scout`, which prints two things; `guided`,
+    whose context script proposes the scout on each spawn; `printer`, which prints its prompt;
+    `waiter`, which waits to be released.
+    """
     said = '{"message": "said by who", "agent": "scout"}'
     path = program(folder / "who.sh", f"#!/bin/sh\necho x >> {folder}/who.calls\necho '{said}'\n")
     who = {"id": "who", "uri": str(path), "format": "json", "agentIdOverrideKey": "agent"}
@@ -49,7 +50,7 @@ def one_server(databases: Databases) -> Iterator[Server]:
 
 @pytest.fixture
 def server(one_server: Server) -> Server:
-    """A server that runs by the configuration that it had at first."""
+    """Return a running server with its first configuration."""
     one_server.ensure_running()
     configure(one_server)
     return one_server

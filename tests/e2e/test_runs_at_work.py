@@ -1,4 +1,4 @@
-"""What a run at work has said can be read at once, by whoever asks, with its own times."""
+"""Output of a running run can be read at once, at every server, with its own times."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -91,7 +91,7 @@ def test_entries_bear_their_own_times(server: Server, ends: bool) -> None:
 
 
 def events_of(server: Server, run_id: str, **more: Any) -> list[tuple[int, str, dict[str, Any]]]:
-    """The whole stream of a transcript: number, name and data of each event."""
+    """Return the whole stream of a transcript: number, name and data of each event."""
     found = []
     number, name = 0, ""
     headers = {"Accept": "text/event-stream", **more.pop("headers", {})}

@@ -1,4 +1,4 @@
-"""Several servers on one data directory: the command line finds one that lives."""
+"""Several servers on one data directory: the command line finds one that is alive."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.kill
 
 @pytest.fixture
 def servers(made_data_dir: Path) -> Iterator[list[Server]]:
-    """Two servers, neither of which is started."""
+    """Yield two servers that are not started."""
     with new_place() as place:
         data = copied(made_data_dir, place / "data")
         made = [Server(data, configuration(agent())) for _ in range(2)]

@@ -33,7 +33,7 @@ lifecycle.STOP_SECONDS_MAX = {STOP_SECONDS}
 module, sys.argv[1:] = sys.argv[3], sys.argv[4:]
 runpy.run_module(module, run_name="__main__", alter_sys=True)
 """
-"""The same program, which gives its end less time than it has by itself."""
+"""The program with a shorter time limit for its end."""
 
 
 @contextlib.contextmanager
@@ -59,7 +59,7 @@ def hasty_server(made_data_dir: Path) -> Iterator[Server]:
 
 @contextlib.contextmanager
 def silence(server: Server) -> Iterator[None]:
-    """All processes of the database stand still for the time of the block."""
+    """Freeze all processes of the database during the block."""
     postmaster = postmaster_of(server.data_dir / "postgres")
     stopped = [postmaster]
     os.kill(postmaster, signal.SIGSTOP)
@@ -75,7 +75,7 @@ def silence(server: Server) -> Iterator[None]:
 
 
 def asked(server: Server) -> tuple[httpx2.Response, float]:
-    """The answer about readiness, and the seconds it took."""
+    """Return the answer about readiness, and its duration in seconds."""
     began = time.monotonic()
     answer = server.http.get("/readyz")
     return answer, time.monotonic() - began

@@ -1,4 +1,4 @@
-"""Spans as a receiver gets them, from a real server: trees, traces of callers, deaths."""
+"""Spans of a real server as a receiver gets them: trees, traces of callers, deaths."""
 
 import subprocess
 import sys
@@ -36,7 +36,7 @@ def receiver() -> Iterator[SpanServer]:
 
 
 def environment(receiver: SpanServer) -> dict[str, str]:
-    """What the machine says to every program is not for this one."""
+    """Return variables of the machine that must not affect the server."""
     return {
         "SPAN_HEADER": SECRET,
         "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url,
@@ -73,7 +73,7 @@ def server(databases: Databases, receiver: SpanServer) -> Iterator[Server]:
 
 
 def spawned(server: Server, requester: str, **more: str) -> tuple[str, str]:
-    """The run and the session of a child that was accepted."""
+    """Return the run and session of an accepted child."""
     trace = {"traceparent": more.pop("traceparent")} if "traceparent" in more else {}
     body = {"requester": {"sessionKey": requester}, "task": CANARY, **more}
     answer = server.http.post("/v1/spawns", json=body, headers=trace)
@@ -82,7 +82,7 @@ def spawned(server: Server, requester: str, **more: str) -> tuple[str, str]:
 
 
 def a_tree(server: Server, **more: str) -> tuple[str, str, str]:
-    """A child that has two of its own, one of which fails; all are announced."""
+    """Return a child with two children, one of which fails; all are announced."""
     parent, key = spawned(server, "agent:main:main", agentId="holder", **more)
     children = [spawned(server, key, agentId=agent)[0] for agent in ("main", "broken")]
     server.let_go(parent)
@@ -190,7 +190,7 @@ def test_a_run_asked_of_one_server_and_executed_by_another_is_in_one_trace(
 
 
 def result(server: Server, name: str) -> float:
-    """How many spans met this."""
+    """Return the number of spans with this result."""
     return next(
         sample.value
         for family in text_string_to_metric_families(server.http.get("/metrics").text)

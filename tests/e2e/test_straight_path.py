@@ -127,7 +127,7 @@ def test_deleted_run_is_archived_and_kept_one_is_not(server: Server) -> None:
 
 
 def test_free_text_of_callers_is_in_no_event(server: Server) -> None:
-    """It is kept beside the log, where it can be erased."""
+    """It is stored beside the log, where it can be erased."""
     asked = {"agentId": "plain", "session": session("free-text")}
     prose = "please use the nicest model of Konstantinopel " * 5
     skipped = server.spawn(model=prose, **asked).json()
@@ -144,7 +144,7 @@ def test_free_text_of_callers_is_in_no_event(server: Server) -> None:
 
 
 def tables_with(server: Server, word: str) -> set[str]:
-    """Return the tables in which a word stands; bytes are shown in hexadecimal digits."""
+    """Return the tables that contain a word; bytes are shown in hexadecimal digits."""
     tables = (
         "SELECT table_name FROM information_schema.tables"
         " WHERE table_schema = current_schema() AND table_type = 'BASE TABLE'"

@@ -1,4 +1,4 @@
-"""The page about time travel can be followed: each of its commands does what it says there."""
+"""Each command on the page about time travel does what the page says."""
 
 import importlib
 import json
@@ -32,7 +32,7 @@ def server(made_data_dir: Path) -> Iterator[Server]:
 
 
 def status_of(words: list[str]) -> int:
-    """The exit status that the page says it has."""
+    """Return the exit status that the page says."""
     return status_of_recording(words) or int(" ".join(words).startswith(ALL_DIFFER))
 
 

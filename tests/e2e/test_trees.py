@@ -61,7 +61,9 @@ def test_stopped_preparation_is_refused_and_its_scripts_are_killed(server: Serve
 
 
 class Tree:
-    """An orchestrator, what it tried with its token, and its child, which waits to be let go."""
+    """An orchestrator, the results of its own requests, and its child, which waits to be
+    released.
+    """
 
     def __init__(self, server: Server) -> None:
         self.foreign = server.accepted("plain", session="agent:main:foreign")

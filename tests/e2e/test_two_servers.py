@@ -28,7 +28,7 @@ KEY = "agent:main:orphans"
 
 @pytest.fixture
 def other(mortal: Server) -> Server:
-    """Another server on the same data directory, not started yet."""
+    """Return another server on the same data directory, not started."""
     return mortal.twin("other", dies=False)
 
 
@@ -121,7 +121,7 @@ def suspend(*servers: Server) -> None:
 
 
 def waiting(server: Server, key: str) -> tuple[str, int]:
-    """A run at work, and the process of its child."""
+    """Return a running run, and the process id of its child."""
     body: dict[str, Any] = {"requester": {"sessionKey": f"agent:main:{key}"}}
     run_id = server.accepted("waiter", **body)
     return run_id, int(server.note(f"{run_id}.began"))
@@ -155,7 +155,7 @@ OLD = "as it was called before"
 
 @pytest.fixture
 def database(mortal: Server) -> Iterator[psycopg.Connection[Any]]:
-    """The database of a log with runs and with rows of an older version; no server is running."""
+    """Yield the database of a log with runs, and rows of an older version, without a server."""
     body: dict[str, Any] = {"requester": {"sessionKey": "agent:main:old rows"}}
     mortal.run(mortal.accepted("echo", **body), "announced")
     postgres = EmbeddedPostgres.start(mortal.data_dir / "postgres")

@@ -1,4 +1,4 @@
-"""A database that answers and takes nothing: it is read-only for a while, or its disk is full."""
+"""A database that responds but accepts no writes: read-only for a while, or with a full disk."""
 
 import subprocess
 import time
@@ -25,7 +25,7 @@ SPAWNS_MAX = 3_000
 
 @contextmanager
 def small_disk(place: Path, mebibytes: int) -> Iterator[Path]:
-    """A file system of its own."""
+    """Yield a separate file system."""
     disk = place / "disk"
     disk.mkdir()
     options = f"size={mebibytes}m,mode=0755"
@@ -44,7 +44,7 @@ def small_disk(place: Path, mebibytes: int) -> Iterator[Path]:
 
 @contextmanager
 def servers_on(folder: Path, home: Path, count: int) -> Iterator[tuple[str, list[Server]]]:
-    """Servers on a PostgreSQL of their own, whose data lies in `home`; first its URL."""
+    """Yield the URL of a separate PostgreSQL with its data in `home`, and servers on it."""
     with closing(EmbeddedPostgres.start(home)) as database:
         migrate_database(database.conninfo, home)
         config = configuration(
@@ -73,7 +73,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def set_read_only(url: str, word: str) -> None:
-    """Switch the whole cluster, those who are connected included."""
+    """Switch the whole cluster, including open connections."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("SET default_transaction_read_only = off")
         connection.execute(f"ALTER SYSTEM SET default_transaction_read_only = {word}")
@@ -81,8 +81,7 @@ def set_read_only(url: str, word: str) -> None:
 
 
 def spawn(server: Server) -> httpx2.Response:
-    """What a spawn is answered with; no answer may take its time. Each comes from a session of its
-    own, none of which has so many children."""
+    """Return the answer to a spawn of a new session; assert that it comes soon."""
     began = time.monotonic()
     answer = server.spawn(session=f"agent:main:{uuid4()}")
     assert time.monotonic() - began < ANSWER_SECONDS_MAX
@@ -97,7 +96,9 @@ def require_ready_again(server: Server) -> None:
 
 
 def require_problem(server: Server, answer: httpx2.Response, why: str) -> None:
-    """503 with what is wrong, at the door and at `/readyz`, and once in the server's log."""
+    """Assert a 503 with the reason, for the request and at `/readyz`, and one line in the server's
+    log.
+    """
     problem = problem_of(answer, 503, "unavailable")
     assert why in problem["detail"]
     assert int(answer.headers["retry-after"]) >= 1

@@ -1,5 +1,6 @@
-"""Verifications of a log that several servers serve: one at a time, whoever asks, and what is told
-of one whose server was killed."""
+"""Verifications of a log with several servers: one at a time, and the result if its server was
+killed.
+"""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -31,21 +32,21 @@ def fleet(module_database_url: str) -> Iterator[Fleet]:
 
 
 def newest(server: Server) -> dict[str, Any]:
-    """The newest verification, as a server tells of it."""
+    """Return the newest verification."""
     answer = server.http.get("/v1/log")
     assert answer.status_code == 200, answer.text
     return dict(answer.json()["verifications"][0])
 
 
 def start(server: Server) -> dict[str, Any]:
-    """What is answered to whoever begins one."""
+    """Return the answer to a start."""
     answer = server.http.post("/v1/log/verifications")
     assert answer.status_code == 202, answer.text
     return dict(answer.json())
 
 
 def over(server: Server) -> dict[str, Any]:
-    """The newest verification, once it is not under way any more."""
+    """Return the newest verification once it has ended."""
     return wait_for(
         "the verification to end",
         lambda: found if (found := newest(server))["state"] != "running" else None,
@@ -54,7 +55,7 @@ def over(server: Server) -> dict[str, Any]:
 
 @contextmanager
 def held(server: Server) -> Iterator[psycopg.Connection[Any]]:
-    """A verification that begins meanwhile waits in its middle."""
+    """Block a verification that begins meanwhile in its middle."""
     with psycopg.connect(server.conninfo) as connection:
         connection.execute("LOCK TABLE contents IN ACCESS EXCLUSIVE MODE")
         yield connection

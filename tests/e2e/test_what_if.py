@@ -1,4 +1,4 @@
-"""What-if gives what spawning anew under the other configuration really gives."""
+"""What-if gives the same results as new spawns under the other configuration."""
 
 import copy
 import json
@@ -109,7 +109,7 @@ def story_configuration(folder: Path) -> dict[str, Any]:
 
 
 class Life:
-    """The story, lived on a server: what came of each request, None if nobody could ask."""
+    """The story on a server: the result of each request, None if it could not be made."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -171,7 +171,7 @@ def real_verdict(then: Mapping[str, Any], now: Mapping[str, Any] | None) -> str:
 
 
 def _words(prompt: Mapping[str, Any]) -> list[str]:
-    """Return both texts without what is of one life alone."""
+    """Return both texts without the parts of one life."""
     return [UUID.sub("…", prompt[name]) for name in ("systemPrompt", "message")]
 
 
@@ -206,7 +206,7 @@ def in_another_folder(whole: dict[str, Any]) -> None:
 
 
 def with_new_script(whole: dict[str, Any]) -> None:
-    """Let agent `routed` be told by another one, too."""
+    """Give agent `routed` another script."""
     run = _scripts(whole, "routed")
     run.append({**run[0], "id": "another", "agentIdOverrideKey": None})
 
@@ -290,7 +290,7 @@ def server(databases: Databases) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def lived(server: Server) -> list[dict[str, Any]]:
-    """What came of each request of the story."""
+    """Return the result of each request of the story."""
     outcomes = Life(server).live()
     assert None not in outcomes
     return [one for one in outcomes if one is not None]

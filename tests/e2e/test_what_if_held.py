@@ -1,7 +1,7 @@
-"""What-if in its middle: places that are taken, readers that leave, a server that stops, Ctrl-C.
+"""What-if in its middle: used slots, readers that leave, a stopping server, Ctrl-C.
 
-The answers are larger than what fits between a server and a reader that does not read on, so that
-each stays in its middle for as long as a test wants.
+The answers are larger than the buffers between a server and a stopped reader, so that each stays in
+its middle as long as a test wants.
 """
 
 import json
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.server
 EVENTS = 2_000
 DECISIONS_MIN = 100
 LINE_CHARACTERS = 300_000
-"""A decision that differs takes more than this: a hundred of them fit between no two processes."""
+"""Minimum size of a differing decision: a hundred of them fit in no buffer."""
 TOOLS = {"subagents": {"tools": {"deny": ["x" * LINE_CHARACTERS]}}}
 LARGE = {"patch": [{"op": "add", "path": "/tools", "value": TOOLS}], "only": ["different-plan"]}
 SMALL = {"patch": [], "only": ["newly-refused"]}
@@ -43,7 +43,7 @@ STOPPING, KILLED = 2, 5
 
 @pytest.fixture(scope="module")
 def one_server(databases: Databases) -> Iterator[Server]:
-    """A server on a generated history, which is of another configuration than its own."""
+    """Yield a server on a generated history with another configuration."""
     url = databases.create()
     generate(url, events=EVENTS, seed=5)
     with new_place() as place:
@@ -75,7 +75,9 @@ def held(server: Server) -> Iterator[Iterator[dict[str, Any]]]:
 
 
 def _placed(server: Server, stack: ExitStack) -> httpx2.Response | None:
-    """Return the answer. Whoever had the place before has left, but the server may not know it."""
+    """Return the answer. The previous holder of the slot has left, but the server may not know
+    it.
+    """
     with ExitStack() as asking:
         answer = asking.enter_context(server.http.stream("POST", "/v1/what-if", json=LARGE))
         if answer.status_code == 429:
@@ -115,7 +117,7 @@ def command(server: Server, *words: str) -> "subprocess.Popen[str]":
 
 @contextmanager
 def held_command(server: Server, *words: str) -> Iterator["subprocess.Popen[str]"]:
-    """Yield the command in its middle: nobody reads what it prints."""
+    """Yield the command in its middle, because its output is not read."""
     patch = str(server.data_dir.with_name("large.json"))
     with command(server, "--patch", patch, "--output", "jsonl", *words) as process:
         try:

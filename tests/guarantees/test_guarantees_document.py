@@ -1,4 +1,4 @@
-"""The document about the guarantees names the tests and rules that there are, and all of them."""
+"""The document about the guarantees names all tests and rules that exist."""
 
 import re
 from pathlib import Path

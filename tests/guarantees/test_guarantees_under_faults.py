@@ -1,8 +1,8 @@
-"""What the log promises, on one and on four writer processes, while everything goes wrong.
+"""Guarantees of the log under faults, with one and with four writer processes.
 
-Appends are late before and behind their commits, lines are cut, backends are ended, the clock is
-set back, and PostgreSQL is stopped at once and started again. Each test judges what is left of the
-same storm: the table, what callers were told, and what readers saw.
+Appends are late before and after their commits, connections are cut, backends are ended, the clock
+is set back, and PostgreSQL is stopped and restarted. Each test judges the results of the same
+storm: the table, the answers to callers, and the reads.
 """
 
 from collections import Counter

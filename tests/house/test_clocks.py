@@ -1,4 +1,4 @@
-"""An instant on record is compared with the clock of the database alone."""
+"""A recorded instant is compared with the database's clock alone."""
 
 import re
 from pathlib import Path

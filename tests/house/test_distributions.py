@@ -1,4 +1,4 @@
-"""The server and its client are two distributions of one version, and name what they import."""
+"""Server and client are two distributions of one version, and declare their imports."""
 
 import importlib.metadata
 import re
@@ -30,7 +30,7 @@ COMES_WITH = {
     "psycopg-pool": "psycopg",
     "pydantic-core": "pydantic",
 }
-"""Distributions that are an extra of another one, or of its very version."""
+"""Distributions that are an extra of another one, or pinned to its version."""
 
 
 def test_every_imported_distribution_is_declared() -> None:

@@ -1,4 +1,4 @@
-"""The documents name what there is."""
+"""Names in the documents exist."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ NOT_SERVED = (ROOT / "docs" / "not-yet-served.md").read_text("utf-8")
 
 
 def served_paths() -> list[re.Pattern[str]]:
-    """Every path that the server has a route for, as a pattern of the paths it serves."""
+    """Return every path with a route, as a pattern of the paths that it serves."""
     paths = list(document()["paths"])
     assert len(paths) > 10
     return [re.compile(re.sub(r"\\{[^}]*\\}", "[^/]+", re.escape(path))) for path in paths]

@@ -1,4 +1,4 @@
-"""The example configuration and its small programs do what they say."""
+"""The example configuration and its programs work as described."""
 
 import json
 import subprocess
@@ -25,7 +25,7 @@ def command_of(agent_id: str) -> CommandRuntime:
 
 
 def asked(agent_id: str, task: str) -> "subprocess.CompletedProcess[str]":
-    """The agent's program, run as the server would run it in the agent's workspace."""
+    """Run the agent's program as a server does, in the agent's workspace."""
     runtime = command_of(agent_id)
     prompt = {
         "agentId": agent_id,

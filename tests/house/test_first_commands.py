@@ -1,4 +1,4 @@
-"""The first commands of a checkout install what they need, and say what is wrong."""
+"""The first commands of a checkout install what they need, and report problems."""
 
 import os
 import re
@@ -32,7 +32,7 @@ http.server.HTTPServer(("127.0.0.1", port), Dying).serve_forever()
 
 
 def prerequisites(target: str) -> list[str]:
-    """What a target of the Makefile is made from."""
+    """Return the prerequisites of a target of the Makefile."""
     (line,) = re.findall(rf"^{re.escape(target)}: (.*?)(?: ##.*)?$", MAKEFILE, re.M)
     return str(line).split()
 
@@ -50,7 +50,7 @@ def test_demo_and_run_install_no_development_tools() -> None:
 
 
 def shown_by_make(text: str) -> str:
-    """Return what a recipe prints that echoes this text, with byte code forbidden outside."""
+    """Return the output of a recipe that echoes this text, with byte code forbidden outside."""
     done = subprocess.run(
         ["make", "--silent", "--no-print-directory", f"--eval=shown: ; @echo '{text}'", "shown"],
         cwd=ROOT,

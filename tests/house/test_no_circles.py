@@ -1,4 +1,4 @@
-"""No module imports itself by a detour."""
+"""No module imports itself indirectly."""
 
 from graphlib import CycleError, TopologicalSorter
 

@@ -1,4 +1,4 @@
-"""The README and the pages of the first hour: the run that they show, the commands to paste."""
+"""The README and the pages for newcomers: the run that they show, and the commands to paste."""
 
 import os
 import re
@@ -43,12 +43,12 @@ SAID = {
         "the old token: exit status 2",
     ),
 }
-"""What the commands of each page print, among other things."""
+"""Parts of the output of each page's commands."""
 FIRST_HOUR = ["README.md", "docs/quick-start.md"]
 
 
 def folders_in_order(container: str) -> list[str]:
-    """The folders of a floor as the import contracts order them, upper ones first."""
+    """Return the folders of a layer in the order of the import contracts, upper ones first."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     (layers,) = (
         contract["layers"]

@@ -1,4 +1,4 @@
-"""The tables of the reference say what there is: nothing is missing, nothing is there beside it."""
+"""The tables of the reference are complete, and have nothing else."""
 
 import re
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
-"""No call of a port waits without a limit for a neighbor that says nothing.
+"""No call of a port waits without a limit for a silent neighbor.
 
-The ports to the database are called one and all over a dead line. Each other port is shown with a
-silent neighbor by the test that is named here.
+The ports to the database are all called over a dead line. For each other port, the test named here
+has a silent neighbor.
 """
 
 import asyncio
@@ -66,9 +66,9 @@ WITHOUT_DATABASE = {
     "Transcripts.grown",
     "Transcripts.write_files",
 }
-"""Calls that need no database, at least for a run that has said nothing."""
+"""Calls that need no database, at least for a run without output."""
 CALLED_AS: dict[str, type] = {"PageTokens": PostgresPageTokens}
-"""A port of which only a part is in the database."""
+"""Ports of which only a part is in the database."""
 
 
 def protocols() -> dict[str, type]:
@@ -91,7 +91,7 @@ def _modules() -> list[pkgutil.ModuleInfo]:
 
 
 def calls(protocol: type) -> list[str]:
-    """Methods of a port that are waited for."""
+    """Return the asynchronous methods of a port."""
     return [
         name
         for name, method in inspect.getmembers(protocol, inspect.iscoroutinefunction)
@@ -100,7 +100,7 @@ def calls(protocol: type) -> list[str]:
 
 
 def made(kind: Any) -> Any:
-    """Some value of a type."""
+    """Return some value of a type."""
     origin, arguments = get_origin(kind), get_args(kind)
     plain = {UUID: uuid7(), str: "a", int: 1, float: 0.1, bool: True, bytes: b"a"}
     if kind in plain:
@@ -131,7 +131,7 @@ def origin_of(origin: Any) -> Any:
 
 
 def constructed(kind: Any) -> Any:
-    """An object of the fields that it needs."""
+    """Return an object with its required fields."""
     hints = typing.get_type_hints(kind)
     needed = [
         name
@@ -157,7 +157,7 @@ def arguments_of(method: Any) -> tuple[list[Any], dict[str, Any]]:
 
 @pytest.fixture
 async def over_dead_line(database_url: str, tmp_path: Path) -> AsyncIterator[dict[str, Any]]:
-    """The ports to a database that has stopped to answer."""
+    """Yield the ports to a database that has stopped answering."""
 
     async def connect() -> LogConnection:
         raise AssertionError("a log that is not started connects nowhere")

@@ -1,4 +1,4 @@
-"""What `make test` and `make test-all` run, and parts of that."""
+"""Contents of `make test` and `make test-all`, and of their parts."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ GATE_MINUTES, PROCESSORS = 8, 2
 TESTS = Path(__file__).parent.parent
 ROOT = TESTS.parent
 GONE = 2**22 + 1
-"""The number of a process that there cannot be: one more than Linux gives."""
+"""An impossible process id: one more than Linux assigns."""
 
 
 def test_the_budget_of_the_gate_is_eight_minutes_of_two_processors() -> None:
@@ -43,7 +43,7 @@ def test_distributing_process_imports_no_product() -> None:
 
 
 def test_fixtures_of_a_folder_end_with_its_tests() -> None:
-    """A server that is kept for the session works on beside the tests of all other folders."""
+    """A server that is kept for the session slows the tests of all other folders."""
     conftests = list(TESTS.glob("*/**/conftest.py"))
     assert len(conftests) > 1
     kept = [

@@ -8,7 +8,7 @@ ROOT = Path(__file__).parents[2]
 FLOORS = ("domain", "application", "infrastructure", "client/spawnlog")
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text("utf-8")
 DEFINED = re.compile(r"^(?:class |(?:async )?def |(?=\w+(?:: [^=\n]+)? = ))(\w+)", re.M)
-"""The names that a module defines at its top level."""
+"""Matches the names that a module defines at its top level."""
 ENTRIES = re.findall(r"^\| \*\*(.+?)\*\* \| (.+) \| (.+?) \|$", GLOSSARY, re.M)
 
 

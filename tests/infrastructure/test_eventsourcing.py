@@ -326,7 +326,7 @@ class SeeSpawns(Projection[Seen]):
 
 @pytest.fixture
 async def read_only_url(running: RunningLog) -> AsyncIterator[str]:
-    """The log for a role that may read three tables."""
+    """Yield the log for a role that may read three tables."""
     role = "reader_of_three_tables"
     await running.ask(f"CREATE ROLE {role} LOGIN")
     await running.ask(f"GRANT SELECT ON events, log_head, alembic_version TO {role}")
@@ -356,7 +356,7 @@ async def test_projection_runs_as_read_only_role(
 
 
 class Followed(Follower[str]):
-    """Notes what it hears of."""
+    """Follower that notes the events."""
 
     heard: list[object]
 

@@ -26,7 +26,7 @@ print(next(pathlib.Path(found.origin).parent.rglob("*.gguf")))
 
 @contextmanager
 def model_served(log: Path) -> Iterator[str]:
-    """The URL of an endpoint that speaks the OpenAI protocol for the model."""
+    """Yield the URL of an endpoint that speaks the OpenAI protocol for the model."""
     python = os.environ[PYTHON_VARIABLE]
     model = subprocess.run(
         [python, "-c", FIND_MODEL], check=True, capture_output=True, text=True, timeout=30

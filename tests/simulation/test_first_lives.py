@@ -1,5 +1,6 @@
-"""The first lives; `make simulate` plays as many others as one likes. They stand in a
-module of their own, so that one process of the tests plays them while another does the rest."""
+"""The first lives; `make simulate` plays any number of others. They are in a separate module, so
+that one test process plays them while another does the rest.
+"""
 
 import pytest
 

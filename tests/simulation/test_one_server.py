@@ -1,4 +1,4 @@
-"""What one server records of lives without any trouble, transaction by transaction."""
+"""Transactions of one server in lives without faults."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -27,7 +27,7 @@ Story = Callable[[SimulatedAsking, SimulatedServer], Awaitable[Any]]
 
 
 def lived(story: Story) -> tuple[list[list[RecordedEvent]], Any]:
-    """The events of each transaction of a story, and what that gave."""
+    """Return the events of each transaction of a story, and its result."""
     with virtual_time(1) as loop:
         world = World(1, loop, 1, frozenset())
 

@@ -1,4 +1,4 @@
-"""The whole application on virtual time: no seed breaks a rule, and what is left out shows."""
+"""The whole application on virtual time: no seed breaks a rule, and a missing guarantee shows."""
 
 from collections import Counter
 
@@ -10,7 +10,7 @@ from world.simulate import is_found, play
 from world.simulation import virtual_time
 
 SEEDS_MAX = 700
-"""A guarantee that is left out is found within so many: the rarest in one life of 240."""
+"""Number of seeds that find each missing guarantee: the rarest shows in one life of 240."""
 
 
 def test_a_seed_is_the_same_life_every_time() -> None:

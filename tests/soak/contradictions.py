@@ -11,11 +11,11 @@ from world.checker.history import History, trace_of
 
 Mutation = Callable[[History], History]
 Table = Mapping[str, Mapping[str, Mutation]]
-"""For each rule what it finds, by what is wrong."""
+"""Mutations that each rule finds, by description."""
 
 
 def event(place: int, /, **changes: Any) -> Mutation:
-    """The event in this place says something else; `facts` are added to those it has."""
+    """Change the event in this place; `facts` are added to its own."""
 
     def mutate(history: History) -> History:
         events = list(history.events)
@@ -27,7 +27,7 @@ def event(place: int, /, **changes: Any) -> Mutation:
 
 
 def missing(position: int) -> Mutation:
-    """The log is without that event, and without a gap."""
+    """Remove an event from the log, without a gap."""
 
     def mutate(history: History) -> History:
         kept = [one for one in history.events if one.position != position]
@@ -41,7 +41,7 @@ def missing(position: int) -> Mutation:
 
 
 def more(like: int, **changes: Any) -> Mutation:
-    """One event more like that at a position, as the next one of the log and of its stream."""
+    """Repeat the event of a position as the next one of the log and of its stream."""
 
     def mutate(history: History) -> History:
         one = history.events[like - 1]
@@ -61,7 +61,7 @@ def more(like: int, **changes: Any) -> Mutation:
 
 
 def call(caller: str, **changes: Any) -> Mutation:
-    """A caller asked for or was told something else; `answer` is changed where it is given."""
+    """Change a caller's request or answer; `answer` is merged."""
 
     def mutate(history: History) -> History:
         calls = list(history.calls)
@@ -74,24 +74,24 @@ def call(caller: str, **changes: Any) -> Mutation:
 
 
 def unasked(label: str) -> Mutation:
-    """Nobody asked for what is on record under this label."""
+    """Remove the calls with this label, but not their record."""
     return lambda history: replace(
         history, calls=tuple(one for one in history.calls if one.label != label)
     )
 
 
 def inbox(*entries: tuple[str, int]) -> Mutation:
-    """In the end the requester finds these announcements."""
+    """Replace the final inbox of the requester."""
     return lambda history: replace(history, inboxes={REQUESTER: entries})
 
 
 def died(server: int, began: int, back: int) -> Mutation:
-    """This server and no other was killed, and came back."""
+    """Make this server the only one that was killed."""
     return lambda history: replace(history, deaths=((server, began, back),))
 
 
 def all_of(*mutations: Mutation) -> Mutation:
-    """One after the other."""
+    """Apply mutations one after the other."""
     return lambda history: reduce(lambda changed, mutate: mutate(changed), mutations, history)
 
 

@@ -1,4 +1,4 @@
-"""Three short histories without a contradiction: what is recorded together stands in one list."""
+"""Three short histories without a contradiction. Each list is one append."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,7 @@ CAP_OF_RELATED = 5
 
 
 class Fact(NamedTuple):
-    """What an event is about, its type, and what is kept of its payload."""
+    """Stream, type and kept payload of an event."""
 
     stream: str
     type: str
@@ -22,44 +22,44 @@ class Fact(NamedTuple):
 
 
 def child(run_id: str) -> str:
-    """The key of a run's session."""
+    """Return the key of a run's session."""
     return f"agent:main:subagent:{run_id}"
 
 
 def run(run_id: str, kind: str, **facts: Any) -> Fact:
-    """An event of a run."""
+    """Return an event of a run."""
     return Fact(f"run:{run_id}", kind, facts)
 
 
 def session(kind: str, key: str = REQUESTER, **facts: Any) -> Fact:
-    """An event of a session."""
+    """Return an event of a session."""
     return Fact(f"session:{key}", kind, facts)
 
 
 def requested(run_id: str, label: str = "", mode: str = "run", **facts: Any) -> Fact:
-    """A request for a run, under its own name if no other label is given."""
+    """Return a request for a run, labeled with its own name by default."""
     asked = {"label": label or run_id, "requester": REQUESTER, "mode": mode}
     return run(run_id, "SpawnRequested", **asked, **facts)
 
 
 def received(run_id: str, continues: str) -> Fact:
-    """A message to the session of run `a`."""
+    """Return a message to the session of run `a`."""
     asked = {"requester": REQUESTER, "childSessionKey": child("a"), "mode": "session"}
     return run(run_id, "MessageReceived", **asked, runId=run_id, continues=continues)
 
 
 def admitted(run_id: str, taken: int, cap: int = CAP) -> Fact:
-    """A place for a run, when so many were taken."""
+    """Return the admission of a run when this number of places was taken."""
     return session("ChildAdmitted", runId=run_id, activeChildren=taken, maxChildren=cap)
 
 
 def created(run_id: str) -> Fact:
-    """The session of a run."""
+    """Return the creation of a run's session."""
     return run(run_id, "SessionCreated", childSessionKey=child(run_id))
 
 
 def ended(run_id: str, outcome: str = "success", **facts: Any) -> list[Fact]:
-    """The end of a run, which gives its place back."""
+    """Return the end of a run, which releases it."""
     return [
         run(run_id, "RunEnded", outcome=outcome, **facts),
         session("ChildReleased", runId=run_id),
@@ -67,7 +67,7 @@ def ended(run_id: str, outcome: str = "success", **facts: Any) -> list[Fact]:
 
 
 def announced(run_id: str) -> list[Fact]:
-    """What came of a run, put into its requester's inbox."""
+    """Return the announcement of a run in its requester's inbox."""
     return [run(run_id, "RunAnnounced", disposition="inbox")]
 
 
@@ -80,7 +80,7 @@ def answered(
     answer: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> Call:
-    """A call; one with a label is a request under a key."""
+    """Return a call; one with a label is a request under a key."""
     if label := more.get("label"):
         more |= {"requester": REQUESTER, "key": f"key of {label}"}
     return Call(
@@ -98,8 +98,10 @@ def answered(
 
 
 def history(appends: Iterable[list[Fact]], calls: tuple[Call, ...], cap: int = CAP) -> History:
-    """The history of these appends, one event a second, with the inbox that comes of them. The only
-    server was killed, and back at 32."""
+    """Return the history of these appends, one event per second, with the resulting inbox.
+
+    The only server was killed, and came back at 32.
+    """
     events: list[Event] = []
     for append in appends:
         last = len(events) + len(append)
@@ -117,7 +119,7 @@ def history(appends: Iterable[list[Fact]], calls: tuple[Call, ...], cap: int = C
 
 
 def told_of(run_id: str, **more: Any) -> dict[str, Any]:
-    """The answer to an accepted spawn, or to a message to its session."""
+    """Return the answer to an accepted spawn, or to a message to its session."""
     return {"runId": run_id, "childSessionKey": child(run_id), **more}
 
 
@@ -216,31 +218,31 @@ TALKED = history(
     ),
     CAP_OF_TALKED,
 )
-"""Run `a` begins a session, `m` goes on with it, `n` is refused; then the session is stopped.
-While run `w` is at work there is no place for `z`. Behind it message `q` waits, and is dropped when
-it is stopped."""
+"""Run `a` begins a session, `m` continues it, `n` is refused; then the session is stopped. While
+run `w` is running there is no place for `z`. Message `q` waits for it, and is dropped by its stop.
+"""
 
 
 def related(label: str, *awaited: tuple[str, str], run_id: str = "", **facts: Any) -> Fact:
-    """A request for a run that depends on others; each with what it has to come to."""
+    """Return a request for a run with dependencies and their required outcomes."""
     dependencies = [{"runId": name, "require": require} for name, require in awaited]
     return requested(run_id or label, label, dependencies=dependencies, **facts)
 
 
 def member(label: str, number: int, *awaited: tuple[str, str]) -> Fact:
-    """A request for one of the two runs of a batch."""
+    """Return a request for one of the two runs of a batch."""
     run_ids = [f"{label}1", f"{label}2"]
     batch = {"batchId": f"batch of {label}", "index": number - 1, "runIds": run_ids}
     return related(f"{label}-{number}", *awaited, run_id=f"{label}{number}", batch=batch)
 
 
 def place(run_id: str, taken: int) -> Fact:
-    """A place for a run under the greater cap."""
+    """Return the admission of a run under the greater cap."""
     return admitted(run_id, taken, CAP_OF_RELATED)
 
 
 def met(run_id: str) -> Fact:
-    """That `t`, which this run waited for, has succeeded."""
+    """Return the event that the dependency `t` of this run has succeeded."""
     return run(run_id, "DependencyMet", runId="t", outcome="success")
 
 
@@ -297,5 +299,6 @@ RELATED = history(
     ),
     CAP_OF_RELATED,
 )
-"""`t` is waited for by the batch `p1`, `p2`; `f` fails, and `w` with it; the batch `r1`, `r2` is
-refused."""
+"""The batch `p1`, `p2` waits for `t`; `f` fails, and `w` with it; the batch `r1`, `r2` is
+refused.
+"""

@@ -1,4 +1,4 @@
-"""The checker finds nothing in a good history, and every kind of contradiction in a bad one."""
+"""The checker finds nothing in a sound history, and every kind of contradiction in a bad one."""
 
 import subprocess
 import sys
@@ -91,7 +91,7 @@ def _checked(folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def _body(one: Any) -> dict[str, Any]:
-    """The event as a server describes it."""
+    """Return the event as a server describes it."""
     facts = asdict(one)["facts"]
     if "requester" in facts:
         facts["requester"] = {"sessionKey": facts["requester"]}

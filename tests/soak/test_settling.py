@@ -1,4 +1,4 @@
-"""A fleet is at rest when every run is over and no message waits that becomes a run later."""
+"""A fleet is settled when every run is over and no message is queued."""
 
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,9 @@ DROPPED = {"type": "MessagesDropped", "runId": "m", "payload": {"runIds": ["n"]}
 
 
 class Told(Fleet):
-    """No servers, but what they would answer: stages of runs, and events of messages, of one
-    moment after the other. The next comes when somebody saw that something goes on."""
+    """A fleet without servers, with given answers: stages of runs, and events of messages, moment
+    by moment. The next one comes when a caller has seen that work continues.
+    """
 
     def __init__(self, *moments: tuple[tuple[str, ...], list[dict[str, Any]]]) -> None:
         super().__init__(Path("nowhere"), {}, 0)

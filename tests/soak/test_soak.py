@@ -1,4 +1,4 @@
-"""A short soak: what `make soak` does for half an hour."""
+"""A short soak; `make soak` runs one for half an hour."""
 
 import re
 import subprocess
@@ -27,7 +27,7 @@ def place() -> Iterator[Path]:
 
 
 def soaked(place: Path, part: str, seconds: float, **options: int) -> str:
-    """What a part of a soak says, which finds nothing wrong."""
+    """Return the output of a part of a soak; assert that it finds nothing wrong."""
     given = {"only": part, "seconds": seconds, "seed": 1, "folder": place, **options}
     words = [f"--{name}={value}" for name, value in given.items()]
     soak = subprocess.run(

@@ -1,4 +1,4 @@
-"""One server for all tests of the client; each has a session of its own."""
+"""One server for all tests of the client; each has its own session."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The examples of docs/client.md run as they stand, on a server that they find by themselves."""
+"""The examples of docs/client.md run unchanged, on a server that they locate themselves."""
 
 import re
 import subprocess

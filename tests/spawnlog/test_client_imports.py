@@ -1,4 +1,4 @@
-"""The client is a package of its own: modules that it loads, and names that it has."""
+"""The client is a separate package: its imports and its public names."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""What both clients make of servers that are away, answer wrongly or break off."""
+"""Both clients with servers that are unavailable, answer wrongly, or break off."""
 
 import asyncio
 import json
@@ -49,7 +49,7 @@ async def call(kind: str, api: RecordedApi, name: str, *arguments: Any, **choice
 
 
 async def items(kind: str, api: RecordedApi, name: str, **choices: Any) -> list[Any]:
-    """Return what an iterator of a client of this kind yields, and the error that ends it."""
+    """Return the items of a client's iterator, and the error that ends it."""
     found: list[Any] = []
     try:
         if kind == "blocks":

@@ -1,4 +1,4 @@
-"""The connections that a client of either kind keeps to a server of this machine."""
+"""Connections that both kinds of clients keep to a server on this machine."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -22,7 +22,7 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 class Served:
-    """What a server of the test saw."""
+    """Requests that a server of the test saw."""
 
     def __init__(self, *answers: bytes, closes: bool) -> None:
         self.url = ""
@@ -80,7 +80,7 @@ Serving = Callable[..., AbstractAsyncContextManager[tuple[Served, Asking]]]
 
 @pytest.fixture(params=[Client, AsyncClient], ids=["blocks", "awaits"])
 def served(request: pytest.FixtureRequest) -> Serving:
-    """A server that gives these answers, and a client of it."""
+    """Return a context manager for a server with these answers, and its client."""
 
     @asynccontextmanager
     async def opened(*answers: bytes, closes: bool = False) -> AsyncIterator[tuple[Served, Asking]]:

@@ -1,4 +1,4 @@
-"""Every operation through both clients: the answer, or the problem, that HTTP gives."""
+"""Every operation through both clients gives the answer or the problem of HTTP."""
 
 import inspect
 import time
@@ -35,9 +35,9 @@ CHANGING = {
 """Operations whose second answer differs from the first one, and why."""
 SAME_TWICE = [one for one in OPERATIONS if one.name not in CHANGING]
 NAMES = {"from": "pos:0", "to": "pos:1", "when": "running > 0"}
-"""Values of parameters that an operation needs."""
+"""Values of required parameters."""
 QUIET_SECONDS_MAX = 20.0
-"""For so long a moment is waited for in which nothing happens on the server."""
+"""Longest wait for a moment in which nothing happens on the server."""
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def run(server: Server) -> dict[str, Any]:
 
 
 def arguments(operation: Operation, run: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a method: what it needs, and the example of its body."""
+    """Return the arguments of a method: its required ones, and the example of its body."""
     method = getattr(Client, python_name(operation.name))
     described = DOCUMENT["paths"][operation.path][operation.method.lower()]
     known = {
@@ -102,7 +102,7 @@ NOT_RECORDED = {
     "yieldSession": "cannot_yield",
     "redriveAnnouncement": "no_announcement",
 }
-"""Operations that refuse their request here, and so record no answer."""
+"""Operations that refuse their request here, and therefore store no answer."""
 
 
 @pytest.mark.parametrize("operation", WITH_KEY, ids=lambda one: one.name)
@@ -136,7 +136,7 @@ async def answers(
     given: dict[str, Any],
     request: Request[Any],
 ) -> tuple[Any, Any, Any]:
-    """Return what HTTP and both clients answer, while nothing else happens on the server."""
+    """Return the answers of HTTP and both clients, while nothing else happens on the server."""
     name, is_lines = python_name(operation.name), isinstance(request, LinesRequest)
     until = time.monotonic() + QUIET_SECONDS_MAX
     while time.monotonic() < until:

@@ -1,5 +1,6 @@
-"""The generated half of the client: it is current, sends what the document has, and reads every
-example of an answer."""
+"""The generated part of the client is current, sends what the document describes, and reads every
+example of an answer.
+"""
 
 import inspect
 import json

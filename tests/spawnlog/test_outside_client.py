@@ -1,4 +1,4 @@
-"""A library of others makes a typed client of the description that is served, and uses it."""
+"""A foreign library generates a typed client from the served description, and uses it."""
 
 from typing import Any
 
@@ -11,8 +11,7 @@ pytestmark = pytest.mark.server
 
 
 def without_lengths_of_ids(part: Any) -> Any:
-    """A description as this library can read it: it makes no text of an id, which has no length
-    then."""
+    """Return the description without lengths of ids, which this library does not treat as texts."""
     if isinstance(part, list):
         return [without_lengths_of_ids(one) for one in part]
     if not isinstance(part, dict):

@@ -1,4 +1,4 @@
-"""Where the server is, and which token goes to it."""
+"""Location of the server, and the token for it."""
 
 import json
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ def home(directory: DataDirectory) -> Iterator[Path]:
 
 
 def leave_entry(directory: Path, url: str, pid: int = 999) -> Path:
-    """Write the entry of a server that was killed: nobody holds its lock."""
+    """Write the entry of a killed server, whose lock is free."""
     path = directory / "servers" / f"1-{pid}.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps({"url": url, "pid": pid, "logId": str(LOG)}))

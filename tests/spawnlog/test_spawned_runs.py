@@ -1,4 +1,4 @@
-"""Objects of runs: which are equal, and how they print."""
+"""Run objects: equality and representation."""
 
 from typing import Any
 

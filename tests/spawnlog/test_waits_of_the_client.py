@@ -1,4 +1,4 @@
-"""How long a wait takes at most, and what the event loop waits for meanwhile: nothing."""
+"""Time limit of a wait, without blocking the event loop."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A browser, and a server with a storm behind it."""
+"""A browser, and a server after a storm."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,16 +14,18 @@ from tests.support.servers.server import Server
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """The browser of all tests of this folder, whose windows have contexts of their own. It is
-    closed when the tests of another folder begin: while it is open an event loop runs in this
-    thread, and tests that await want one of their own."""
+    """Yield the browser of all tests of this folder, whose windows have separate contexts.
+
+    It is closed when the tests of another folder begin: while it is open, an event loop runs in
+    this thread, and asynchronous tests need one of their own.
+    """
     with chromium() as browser:
         yield browser
 
 
 @pytest.fixture(scope="package")
 def storm(made_data_dir: Path) -> Iterator[tuple[Server, StormRecord]]:
-    """A server on which some 200 spawns were decided, some of them under a wrong configuration."""
+    """Yield a server that has decided some 200 spawns, some of them under a wrong configuration."""
     with new_place() as place:
         with server_of_storm(copied(made_data_dir, place / "data")) as server:
             yield server, blow(server)
@@ -31,7 +33,7 @@ def storm(made_data_dir: Path) -> Iterator[tuple[Server, StormRecord]]:
 
 @pytest.fixture
 def window(browser: Browser, storm: tuple[Server, StormRecord]) -> Iterator[Page]:
-    """A window of somebody who is signed in there."""
+    """Yield a window of a signed-in user."""
     server, _ = storm
     with watched_context(browser, server.url, token=server.token) as (context, _):
         yield context.new_page()

@@ -1,4 +1,4 @@
-"""What somebody does on the page is done once."""
+"""A user's action on the page is executed once."""
 
 import pytest
 from playwright.sync_api import Browser, Route, expect

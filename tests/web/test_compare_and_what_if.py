@@ -16,7 +16,7 @@ ALLOWED = "/agents/list/0/subagents/allowAgents"
 
 
 def bounds_of_the_wrong_configuration(server: Server) -> tuple[int, int]:
-    """Its first position, and the first of the next one."""
+    """Return its first position, and the first one of the next configuration."""
     items = server.http.get("/v1/config/revisions").json()["items"]
     wrong = items[-2]
     return int(wrong["position"]), int(wrong["untilPosition"])

@@ -1,5 +1,4 @@
-"""Each screen of the page, now and in the past, on two records: the storm, and the family of the
-demo."""
+"""Each screen of the page, now and in the past, on two logs: the storm, and the demo's family."""
 
 import itertools
 import subprocess
@@ -23,17 +22,17 @@ DEMO = "agent:main:demo"
 
 @dataclass(frozen=True)
 class Screen:
-    """A view by its address, and a text that stands there now, and then."""
+    """A view by its address, and a text that is shown now, and then."""
 
     view: str
     now: str
     then: str | None = None
-    """None: the same."""
+    """None: the same text."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """A server, a position in the past of its log, and what there is to be seen."""
+    """A server, a past position of its log, and the expected screens."""
 
     server: Server
     position: int
@@ -74,7 +73,7 @@ def after_the_storm(storm: tuple[Server, StormRecord]) -> Record:
 
 @pytest.fixture(scope="module")
 def after_the_demo(made_data_dir: Path) -> Iterator[Record]:
-    """The moment is that of the first refusal, when five children were at work."""
+    """Yield the record at the first refusal, when five children were active."""
     with new_place() as place:
         data = copied(made_data_dir, place / "data")
         subprocess.run([sys.executable, ROOT / "examples" / "demo.py", data], check=True)
@@ -83,7 +82,7 @@ def after_the_demo(made_data_dir: Path) -> Iterator[Record]:
 
 
 def record_of_demo(server: Server) -> Record:
-    """Its screens: the editor that has the tools of a model, and whom it asks, among them."""
+    """Return its screens, including the editor with a model's tools, and its children."""
 
     def run(label: str) -> str:
         runs = server.http.get("/v1/runs", params={"label": label, "order": "asc"}).json()["items"]

@@ -1,4 +1,4 @@
-"""A run at work on the page: its transcript, time, tokens and progress while they grow."""
+"""A running run on the page: its growing transcript, time, tokens and progress."""
 
 import re
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def entry(kind: str, **body: Any) -> dict[str, Any]:
 
 
 def seconds(page: Page, words: str) -> float:
-    """The seconds that follow the words."""
+    """Return the seconds that follow the words."""
     text = page.get_by_text(re.compile(rf"^{words} [0-9.]+ s$")).inner_text()
     return float(text.removeprefix(f"{words} ").removesuffix(" s"))
 

@@ -1,5 +1,6 @@
-"""Whatever anybody can get into the record is text on every view that shows it: it is no markup,
-turns nothing beside it, and stays within the page."""
+"""Foreign text is shown as text on every view: it is no markup, does not change the direction of
+its neighbors, and stays within the page.
+"""
 
 import re
 from collections.abc import Iterator
@@ -98,7 +99,7 @@ def page(browser: Browser, hostile: HostileRecord) -> Iterator[Page]:
 
 
 def faults_of_texts(page: Page) -> list[str]:
-    """What a text has done to the page that shows it."""
+    """Return the effects of a text on the page around it."""
     found = [f"beside others: {one}" for one in page.evaluate(BESIDE_OTHERS)]
     if page.locator("img, b, main script, iframe").count() > 0:
         found.append("markup")
@@ -183,7 +184,7 @@ def test_what_is_tried_and_what_comes_of_it_is_text(page: Page) -> None:
 
 @pytest.fixture(scope="module")
 def runs(storm: tuple[Server, StormRecord]) -> dict[str, str]:
-    """A run for each text, which is its task, its label and its result."""
+    """Return a run for each text, which is its task, its label and its result."""
     server, _ = storm
     made = {}
     for name, text in TEXTS.items():

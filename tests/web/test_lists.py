@@ -1,4 +1,4 @@
-"""Long lists of the page: what is live stays so, whatever the size of the window."""
+"""Long lists of the page stay live, whatever the size of the window."""
 
 import re
 import time

@@ -31,7 +31,7 @@ def server() -> Iterator[Server]:
 
 
 def newest(server: Server, **parameters: str) -> dict[str, str]:
-    """A run, the newest that there is."""
+    """Return the newest run."""
     answer = httpx2.get(
         f"{server.url}/v1/runs",
         params={**parameters, "limit": "1"},

@@ -1,4 +1,4 @@
-"""Nothing wrong is shown and nothing is lost, whatever becomes of the servers behind the page."""
+"""The page shows nothing wrong and loses nothing, whatever happens to its servers."""
 
 import itertools
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def between() -> Iterator[RoundRobin]:
 
 @pytest.fixture
 def page(browser: Browser, between: RoundRobin) -> Iterator[Page]:
-    """A window, in which nothing may go wrong but that nobody is there."""
+    """Yield a window that permits no fault except an unavailable server."""
     with watched_context(browser, between.url, token=TOKEN, may_be_away=True) as (context, _):
         yield context.new_page()
 

@@ -1,4 +1,4 @@
-"""The page in a real browser: what it shows, live and in the past."""
+"""The page in a real browser, live and in the past."""
 
 import itertools
 import re
@@ -20,13 +20,13 @@ def slide_to(page: Page, position: int) -> None:
 
 
 def positions(page: Page) -> list[int]:
-    """Those of the events that are in the document."""
+    """Return the positions of the events in the document."""
     rows = page.get_by_role("grid", name="Events").get_by_role("row").all()[1:]
     return [int(row.get_by_role("link").first.inner_text().replace(",", "")) for row in rows]
 
 
 def address(view: str, record: StormRecord) -> str:
-    """Where the view is, of a run that was refused or accepted."""
+    """Return the address of the view for a refused or accepted run."""
     names = {"refused": min(record.refused), "accepted": min(record.accepted)}
     return "/ui/" + view.format(**names)
 

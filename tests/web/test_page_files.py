@@ -1,4 +1,4 @@
-"""The files of the page: what a server sends before anybody has signed in."""
+"""Files of the page that a server sends before a user signs in."""
 
 import gzip
 import re
@@ -22,7 +22,7 @@ COMPRESSED_BYTES_MAX = 250_000
 
 
 def browser_of(folder: Path | None = None, *, wants_token: bool = True) -> httpx2.Client:
-    """What speaks to the routes of the page alone."""
+    """Return a client of the page's routes alone."""
     return TestClient(Starlette(routes=page_routes(wants_token=wants_token, folder=folder)))
 
 

@@ -1,4 +1,4 @@
-"""Shared parts of the page under the policy of the real page; a refusal of it fails a test."""
+"""Shared parts of the page under its real content security policy; a violation fails a test."""
 
 import csv
 import io

@@ -26,7 +26,7 @@ STORED = "localStorage.getItem('spawnlog.token')"
 
 
 def opened(server: Server, *flags: str, **environment: str) -> str:
-    """What `spawnlog open` prints."""
+    """Return the output of `spawnlog open`."""
     command = [sys.executable, "-m", "infrastructure.inbound.command_line.main", "open", *flags]
     settings = {"SPAWNLOG_URL": server.url, "SPAWNLOG_TOKEN": server.token, **environment}
     done = subprocess.run(
@@ -36,7 +36,7 @@ def opened(server: Server, *flags: str, **environment: str) -> str:
 
 
 def sign_in(page: Page, token: str) -> None:
-    """By what somebody types."""
+    """Sign in by typing a token."""
     page.get_by_label("Token").fill(token)
     page.get_by_role("button", name="Sign in").click()
 
@@ -145,7 +145,7 @@ def test_a_browser_is_opened_with_the_address(
 
 @pytest.fixture(scope="module")
 def child(made_data_dir: Path) -> Iterator[tuple[Server, str]]:
-    """A server with two children at work, and the token of one of them."""
+    """Yield a server with two running children, and the token of one of them."""
     with new_place() as place:
         place.chmod(0o711)
         notes = place / "notes"

@@ -1,4 +1,4 @@
-"""What is so at a moment: shared contexts, announcements, lanes and configurations on the page."""
+"""State at a moment: shared contexts, announcements, lanes and configurations on the page."""
 
 import json
 import re
@@ -33,25 +33,25 @@ class State:
     server: Server
     outside: HookServer
     first: int
-    """Where the family shared something first."""
+    """Position at which the family first shared a key."""
     patched: int
     child: str
     held: list[str]
     waiting: str
 
     def ledger(self, state: str) -> list[dict[str, Any]]:
-        """The announcements in it."""
+        """Return the announcements in the ledger."""
         answer = self.server.http.get("/v1/announcements", params={"state": state, "limit": 500})
         return list(answer.json()["items"])
 
     def announced(self) -> dict[str, Any]:
-        """The announcement of the child."""
+        """Return the announcement of the child."""
         (found,) = self.server.inbox(FAMILY)
         return found
 
 
 def busy_configuration(outside: HookServer, token: Path) -> dict[str, Any]:
-    """Two slots, somebody who keeps one for long, and webhooks that are tried once."""
+    """Return a configuration with lanes of width 2, a long run, and webhooks with one attempt."""
     config: dict[str, Any] = json.loads(json.dumps(MENDED))
     config["agents"]["list"][0]["subagents"]["allowAgents"].append("sleeper")
     config["agents"]["list"].append(agent("sleeper", scripted(steps=[{"afterMs": HELD_MS}])))

@@ -1,5 +1,7 @@
-"""Somebody who has only the page finds since when children were refused, why, and what another
-configuration would have changed. Each step is a picture; `make pictures` puts them into the README.
+"""A user who has only the page finds since when children were refused, why, and what another
+configuration would change.
+
+Each step is a picture; `make pictures` puts them into the README.
 """
 
 import os
@@ -29,13 +31,13 @@ ALLOWED = "/agents/list/0/subagents/allowAgents"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where the pictures go: a temporary folder, unless somebody names another."""
+    """Return the folder for the pictures, by default a temporary one."""
     return Path(os.environ.get(FOLDER_VARIABLE) or tmp_path)
 
 
 @pytest.fixture
 def storm(made_data_dir: Path) -> Iterator[tuple[Server, StormRecord]]:
-    """One of its own: the story begins with the last refusal that there is."""
+    """Yield a separate server, because the story begins with the last refusal."""
     with new_place() as place:
         with server_of_storm(copied(made_data_dir, place / "data")) as server:
             yield server, blow(server)

@@ -1,4 +1,4 @@
-"""The bar of time: every way to a moment leads to one, and to that which was meant."""
+"""The bar of time: every control leads to the intended moment."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ Storm = tuple[Server, StormRecord]
 
 
 def refusals(server: Server) -> list[int]:
-    """Where spawns were refused, the last first."""
+    """Return the positions of refused spawns, newest first."""
     answer = server.http.get("/v1/events", params={"types": "SpawnRefused", "order": "desc"})
     return [item["position"] for item in answer.json()["items"]]
 
@@ -32,7 +32,7 @@ def at(position: int) -> re.Pattern[str]:
 
 @pytest.fixture
 def last_refused(storm: Storm) -> int:
-    """Where a spawn was refused just now, with nothing behind it."""
+    """Return the position of a new refusal, which is the head of the log."""
     server, _ = storm
     assert server.spawn("of nobody", agentId="nobody-knows").status_code == 403
     head = server.http.get("/v1/events", params={"limit": 1}).json()["head"]
@@ -137,7 +137,7 @@ def test_back_leads_to_where_a_drag_began(window: Page) -> None:
 
 @pytest.fixture
 def mistaken(browser: Browser, storm: Storm) -> Iterator[Page]:
-    """A window in which somebody asks for what is not there, which a browser says."""
+    """Yield a window in which requests for missing things are expected, which a browser reports."""
     server, _ = storm
     refusals = (404, 422)
     with watched_context(browser, server.url, token=server.token, refusals=refusals) as (seen, _):

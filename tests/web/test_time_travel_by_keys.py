@@ -1,4 +1,4 @@
-"""The document about time travel, walked on the page by somebody without a mouse."""
+"""The document about time travel, done on the page by a user without a mouse."""
 
 import re
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ THEN = "run:late@refused"
 
 @pytest.fixture(scope="module")
 def server(made_data_dir: Path) -> Iterator[Server]:
-    """The server of the document, behind its first commands."""
+    """Yield the server of the document, after its first commands."""
     with server_of_examples(made_data_dir) as running:
         for words in commands_that_record():
             result = run_command(*words, "--data-dir", str(running.data_dir))

@@ -47,7 +47,7 @@ class Family:
     position: int
 
     def views(self) -> Iterator[str]:
-        """The address of each view, of each run and part."""
+        """Yield the address of each view, of each run and part."""
         yield from ("runs", "log", "lanes", "announcements", "shared-context", "configuration")
         yield from ("tree", f"tree/{FAMILY}", "changes", f"changes?session={FAMILY}&from=pos:0")
         yield from ("verify", "what-if", f"shared-context/{FAMILY}", f"compare/{self.done}")

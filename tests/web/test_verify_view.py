@@ -1,4 +1,4 @@
-"""The verification of the log on the page: begun, followed, stopped, and what it found."""
+"""Verification of the log on the page: started, followed, stopped, and its result."""
 
 import re
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ DAMAGED = 4
 
 @pytest.fixture(scope="module")
 def server(made_data_dir: Path) -> Iterator[Server]:
-    """A server with one life on its log, which nobody has verified."""
+    """Yield a server with one life on its log, which was never verified."""
     with new_place() as place:
         token = place / "watcher"
         token.write_text(WATCHER_TOKEN, "utf-8")
@@ -45,7 +45,7 @@ def window(browser: Browser, server: Server) -> Iterator[Page]:
 
 @contextmanager
 def held(server: Server) -> Iterator[None]:
-    """A verification that begins meanwhile waits in its middle."""
+    """Block a verification that begins meanwhile in its middle."""
     with psycopg.connect(server.conninfo) as connection:
         connection.execute("LOCK TABLE contents IN ACCESS EXCLUSIVE MODE")
         yield
@@ -53,7 +53,7 @@ def held(server: Server) -> Iterator[None]:
 
 @contextmanager
 def damaged(server: Server) -> Iterator[None]:
-    """One event has a space more than was recorded."""
+    """Add a space to a recorded event during the block."""
     with psycopg.connect(server.conninfo, autocommit=True) as connection:
         where = f"WHERE position = {DAMAGED}"
         connection.execute(f"UPDATE events SET state = state || ' ' {where}")
@@ -62,7 +62,7 @@ def damaged(server: Server) -> Iterator[None]:
 
 
 def verification(server: Server) -> dict[str, Any]:
-    """The newest one, once it is over."""
+    """Return the newest verification, once it has ended."""
 
     def over() -> dict[str, Any] | None:
         (newest, *_) = server.http.get("/v1/log").json()["verifications"] or [None]

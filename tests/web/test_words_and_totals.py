@@ -1,4 +1,4 @@
-"""The registry of the page: words, and how many runs there are of each status."""
+"""The registry of the page: search words, and the number of runs per status."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Calls that hang hold up those of their own compartment alone."""
+"""A hanging call blocks only its own bulkhead."""
 
 import asyncio
 from typing import get_args
@@ -16,7 +16,7 @@ from tests.support.waiting import until
 
 
 class Guests:
-    """Stay until they are told to leave."""
+    """Calls that hang until they are released."""
 
     def __init__(self, rooms: Bulkhead) -> None:
         self.rooms = rooms

@@ -1,4 +1,4 @@
-"""Tasks that are waited for, broken off and repeated; and work that begins behind an answer."""
+"""Tasks that are awaited, cancelled and repeated, and work that starts after an answer."""
 
 import asyncio
 import time
@@ -97,7 +97,7 @@ async def test_task_that_takes_longer_is_cancelled_and_ended() -> None:
 
 
 async def test_periodic_task_ends_although_a_cancellation_got_lost() -> None:
-    """As in a pool that gives out a connection in the moment of the cancellation."""
+    """A pool that hands out a connection at the moment of the cancellation loses it like this."""
     began, lost = asyncio.Event(), 0
 
     async def work() -> None:

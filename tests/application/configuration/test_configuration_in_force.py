@@ -1,4 +1,4 @@
-"""Which configuration was in force at a position, whatever a process has heard of."""
+"""Configuration in force at a position, whatever a process has seen."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Two servers read their files again at the same time: nobody goes back behind the later one."""
+"""Two servers reload their files at the same time: neither returns to an older revision."""
 
 import asyncio
 from typing import Any, TypeVar, cast
@@ -16,8 +16,7 @@ from tests.support.builders.configurations import load_values
 
 
 class Overtaken(ActiveConfigurations[LoadedConfiguration]):
-    """Its activation is recorded as revision 1; before it hears of that, the tail tells of
-    revision 2, which another server activated behind it."""
+    """Activation that is recorded as revision 1, and sees revision 2 of another server first."""
 
     async def _last(self) -> None:
         return None
@@ -34,7 +33,7 @@ class Overtaken(ActiveConfigurations[LoadedConfiguration]):
 
 
 class Heard(Overtaken):
-    """The tail tells of its own activation before that is over, and reads it when it is."""
+    """Activation that sees its own event before it is done, and reads it then."""
 
     async def _append(self, *_: Any) -> int:
         self.is_over = asyncio.Event()

@@ -1,4 +1,4 @@
-"""What a child's workspace brings to its prompt when its session is created."""
+"""Bootstrap files of a child's workspace in its prompt."""
 
 from typing import Any
 from uuid import UUID, uuid4
@@ -75,7 +75,7 @@ async def test_child_has_no_ingredients(
 
 
 async def test_limits_are_those_of_the_agent_that_will_run() -> None:
-    """A file that cannot be used is told, and the other one stays."""
+    """An unusable file gets a warning, and the other one is kept."""
     folder = Folder(ReadFile(name="AGENTS.md", skipped="it is a symbolic link"), BOTH[1])
     limits = {"bootstrapMaxChars": 3, "bootstrapTotalMaxChars": 2}
     made, text_store = await brought(folder, limits=limits)

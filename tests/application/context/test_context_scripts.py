@@ -1,5 +1,6 @@
-"""Context scripts of a spawn: in which order and time they run, whom they propose, what of it is
-recorded and logged, and that outputs on record are read again without them."""
+"""Context scripts of a spawn: order, time limits, proposals, records, logs, and replay of recorded
+outputs.
+"""
 
 import asyncio
 import json
@@ -41,7 +42,7 @@ Ends = Callable[[ScriptRun], ScriptFinished]
 
 
 class Runner:
-    """Runs each script as a function says; `ran` is which and with how much time."""
+    """Runner that executes each script by a function; `ran` has each script and its time limit."""
 
     def __init__(self, ends: Ends | ScriptFinished) -> None:
         self._ends = ends
@@ -60,7 +61,7 @@ class Masking:
 
 
 class Gathered(NamedTuple):
-    """What was gathered, and the texts that were kept."""
+    """Gathered context, and the stored texts."""
 
     context: GatheredContext
     texts: Mapping[Any, str]
@@ -211,7 +212,7 @@ async def test_script_hears_spawn_and_configuration_without_secrets() -> None:
 
 
 class WithoutThoseOf:
-    """Credentials, which these agents are without; `asked` is after whom was asked."""
+    """Credentials that these agents lack; `asked` lists the agents that were looked up."""
 
     def __init__(self, *agents: str) -> None:
         self._agents = agents
@@ -415,7 +416,7 @@ async def test_no_line_is_forged_or_endless(lines: Any) -> None:
 
 
 def secrets_of(word: str, **env: str) -> tuple[dict[str, str], ConfiguredSecrets]:
-    """Return a script whose address has a word of the environment, and what masks it."""
+    """Return a script whose address has a word of the environment, and its mask."""
     script = {"id": "s", "uri": "https://${W}:${W}@h/?sig=${W}", "log": "verbose"}
     file = configured(script, env=env)
     variables = {"W": word, "PATH": "/usr/bin:/bin"}

@@ -1,4 +1,4 @@
-"""A run starts with what its family shared where it was claimed, whatever comes after that."""
+"""A run starts with the shared context as of its claim, whatever changes later."""
 
 import asyncio
 from pathlib import Path
@@ -46,7 +46,7 @@ async def work(running: RunningLog, tmp_path: Path) -> UnitOfWork:
 async def patched(
     work: UnitOfWork, key: str = ROOT, expected: int | None = None, **values: object
 ) -> dict[str, str]:
-    """What the session shares after the patch, as it stands in the record."""
+    """Return the recorded shared context of the session after the patch."""
     patch = ContextPatch(session_key=key, display_key=key, values=values, expected=expected)
     session = (await ContextPatcher(work).patch(patch, OWNER)).session
     keys = [(one.key, one.value) for one in effective_shared_keys(session)]
@@ -111,8 +111,9 @@ async def test_erased_context_is_given_as_erased(
 
 
 async def begin(work: UnitOfWork, family: LoggedFamily, name: str, by: str = "main") -> int:
-    """Spawn a child that starts with what is shared; return the position of its claim, behind which
-    the root shares something else."""
+    """Spawn a child that starts with the shared context. Return the position of its claim; the root
+    shares another key after it.
+    """
     await family.queue(name, by)
     claimed = await family.tell(name, ask.claim())
     await patched(work, goal=name)

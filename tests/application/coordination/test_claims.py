@@ -1,4 +1,4 @@
-"""A claim is kept up while somebody is at it; who cannot keep it up lets go."""
+"""A claim is renewed while work is in progress; a holder that cannot renew it lets go."""
 
 import asyncio
 import logging
@@ -18,7 +18,7 @@ LEASE_SECONDS = 9.0
 
 
 class Database:
-    """Answers what it is told to. `now` is the clock of the process."""
+    """Database with given answers. `now` is the clock of the process."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -52,7 +52,7 @@ class Database:
 
 
 class Worker:
-    """Is at two runs until it is told to stop."""
+    """Worker that executes two runs until it is stopped."""
 
     def __init__(self, database: Database) -> None:
         self.holder = LeaseOwner(iter(("first", "second")).__next__)

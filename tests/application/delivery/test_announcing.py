@@ -1,4 +1,4 @@
-"""An orchestrator's requester is told what came of its children, each by a name."""
+"""An orchestrator's requester gets the results of its children, each by name."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.server
 
 
 async def ended(family: KeptFamily, name: str, **request: Any) -> None:
-    """A child of `top` that has ended and been announced to it."""
+    """End a child of `top`, and announce it."""
     await family.begin(name, "top", **request)
     await family.end(name)
     await family.announce(name)

@@ -1,4 +1,4 @@
-"""Who puts a session away and who goes on with it, at the same moment."""
+"""A session that is archived and continued at the same moment."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -25,7 +25,7 @@ SECONDS_MAX = 30.0
 
 
 class OvertakenRegistry(PostgresRegistry):
-    """Somebody acts once it is read how a run stands, and before anything is recorded of it."""
+    """Registry in which another process acts between a read of the run and its event."""
 
     def __init__(self, running: RunningLog, meanwhile: Callable[[], Awaitable[object]]) -> None:
         super().__init__(running.pool)

@@ -1,4 +1,4 @@
-"""Hooks and webhooks are called from the record, whatever becomes of a call."""
+"""Hooks and webhooks are called from the record, whatever the result of a call."""
 
 import asyncio
 import time
@@ -44,7 +44,7 @@ class LongWinded(KeptFamily):
 
 
 class Story:
-    """A child of which two hooks are told, and somebody who tells them."""
+    """A child with two hooks, and the worker that calls them."""
 
     def __init__(self, family: KeptFamily, work: UnitOfWork, hooks: ScriptedHooks) -> None:
         self.family, self.work, self.hooks = family, work, hooks

@@ -1,5 +1,6 @@
-"""The files of transcripts: none waits for one that cannot be read, and a server that stops waits
-for those that are being written, no longer than it has time."""
+"""Transcript files: an unreadable one does not delay others, and a stopping server waits for those
+in progress, within its time.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ SECONDS_MAX = 30.0
 
 
 class SlowDisk:
-    """Transcripts, and the coordination that is told of them, on a disk that waits."""
+    """Transcripts and their coordination on a disk that blocks."""
 
     def __init__(self) -> None:
         self.begun, self.may_go_on = asyncio.Event(), asyncio.Event()
@@ -93,7 +94,7 @@ async def test_stuck_write_is_not_waited_for(
 
 
 class LeftFiles(SlowDisk):
-    """Files of three runs that nobody has written, the second of which cannot be read."""
+    """Unwritten files of three runs, the second of which cannot be read."""
 
     def __init__(self) -> None:
         super().__init__()

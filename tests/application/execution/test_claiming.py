@@ -1,4 +1,4 @@
-"""Which runs of a lane are claimed, by servers and outside, and when a key in hand is used."""
+"""Claims of a lane's runs, by servers and executors, and use of a known key."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -55,17 +55,18 @@ class Lane:
         self.runs = [self.log.run(name) for name in ("first", "second", "third")]
 
     def claimed(self, running: int) -> list[str]:
-        """Who is claimed when so many are running."""
+        """Return the claimed runs when this many are running."""
         facts = LaneFacts(running, tuple(self.runs))
         return [self.log.names[one] for one in decide_claims(facts, "server-1", WIDTH).result]
 
     def claimed_as_queued(self, running: int, waiting: list[Run]) -> list[str | None]:
-        """Who of the three is claimed in the transaction that queues them."""
+        """Return which of the three runs are claimed in the transaction that queues them."""
         return self.claimed_in(LaneFacts(running, tuple(waiting)))
 
     def claimed_in(self, facts: LaneFacts, take: int = WIDTH) -> list[str | None]:
-        """Who of the three is claimed as they are queued, `take` at most, if this is so of their
-        lane."""
+        """Return which of the three runs, at most `take`, are claimed when queued with these
+        facts.
+        """
         claim = Claim("server-1", WIDTH, uuid4(), Provenance())
         room = ClaimedRoom(
             executing=cast("Any", None),
@@ -144,7 +145,7 @@ EXECUTOR = Actor(kind="token", token="pulls")
 
 @dataclass
 class Collaborators:
-    """What runs outside need of others: the run that is asked for, and what was ended."""
+    """Services for external runs: the requested run, and the ended ones."""
 
     run: Run | None = None
     unclaimed: tuple[UUID, ...] = ()

@@ -1,4 +1,4 @@
-"""Output is written in batches, at once for a reader, or with the end; none of it is lost."""
+"""Output is written in batches, at once for a reader, or at the end; none is lost."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -14,7 +14,7 @@ WAIT_SECONDS = 10.0
 
 
 class Child:
-    """Output that comes when a test says so."""
+    """Child whose output comes when a test says so."""
 
     def __init__(self) -> None:
         self._told: asyncio.Queue[str | Exception | None] = asyncio.Queue()
@@ -34,7 +34,7 @@ class Child:
 
 
 class Rows:
-    """The rows of a transcript; `away` says so instead of writing."""
+    """Rows of a transcript; if `away`, writes fail."""
 
     def __init__(self) -> None:
         self.batches: list[tuple[int, list[str]]] = []

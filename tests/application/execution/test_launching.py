@@ -1,4 +1,4 @@
-"""Runs that are launched: what a runtime is given, and the folder it works in."""
+"""Launches of runs: input of the runtime, and its folder."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -42,8 +42,9 @@ ATTACHED = AttachmentsRequest(
 
 @dataclass
 class Record:
-    """The log, the texts and the configuration of one run. A text is its own name, save those that
-    are told or erased."""
+    """Log, texts and configuration of one run. Each text is its own name, except for replaced or
+    erased ones.
+    """
 
     event: SessionCreated
     told: Mapping[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Texts of a decision that is made again, and questions to a log that is away."""
+"""Texts of a repeated decision, and reads from an unavailable log."""
 
 from uuid import uuid4
 
@@ -31,7 +31,7 @@ def test_decision_made_otherwise_keeps_its_texts_anew() -> None:
 
 
 class Away:
-    """A log that is away for so many questions, or fails otherwise."""
+    """A log that is unavailable for a number of reads, or fails otherwise."""
 
     def __init__(self, questions: int, failure: Exception | None = None) -> None:
         self.left, self.failure = questions, failure or LogUnavailableError("away")

@@ -1,4 +1,4 @@
-"""The fold of the log into rows: which row was true between which positions."""
+"""Fold of the log into rows, each true between two positions."""
 
 from collections.abc import Callable, Container
 from itertools import pairwise
@@ -30,8 +30,9 @@ HISTORY = a_family()
 
 
 def folded(events: list[Recorded], before: Fold | None = None, ends: Container[int] = ()) -> Fold:
-    """A new batch: the states so far, and no rows yet. It is one transaction, or several that end
-    at these positions."""
+    """Return a new batch: the states so far without rows, in one transaction or several that end at
+    these positions.
+    """
     fold = Fold(before.runs.values(), before.sessions.values()) if before else Fold((), ())
     for one in events:
         fold.apply(one.stream, one.event, one.stamp)
@@ -42,7 +43,7 @@ def folded(events: list[Recorded], before: Fold | None = None, ends: Container[i
 
 
 class Table(Generic[Key, Row]):
-    """Stored rows: closes and appends what a batch changed, as a database would."""
+    """Stored rows, which close and append the changes of a batch as a database would."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[Key, RowSpan[Row]]] = []

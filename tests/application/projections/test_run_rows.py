@@ -1,4 +1,4 @@
-"""The registry's row of a run: what has to be done for it next, and what it is searched by."""
+"""Registry row of a run: its due work, and the values to search by."""
 
 from datetime import timedelta
 

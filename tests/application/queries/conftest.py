@@ -1,4 +1,4 @@
-"""Histories that many tests read, each made once, and what the queries on an empty log need."""
+"""Histories shared by many tests, and query services of an empty log."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -20,7 +20,7 @@ from tests.support.servers.running_log import RunningLog, running_on
 from tests.support.tiers import nightly_but
 
 History = Seed | str
-"""A generated history by its seed, or a told one by its name."""
+"""A generated history by its seed, or a recorded one by its name."""
 
 
 @pytest.fixture(scope="package")
@@ -44,8 +44,7 @@ def url_of(databases: Databases, told_logs: ToldLogs) -> Iterator[Callable[[Hist
 async def past(
     url_of: Callable[[History], str], request: pytest.FixtureRequest, tmp_path: Path
 ) -> AsyncIterator[GeneratedPast]:
-    """A history as a server sees it that has just started: a generated one, or that for which the
-    test is parametrized."""
+    """Yield a history as a newly started server sees it, by default a generated one."""
     async with running_on(url_of(request.param)) as running:
         yield await past_of(running, tmp_path)
 

@@ -1,4 +1,4 @@
-"""What one request for a page looks at is bounded, however little of it the caller may see."""
+"""One request for a page scans a bounded part, however little of it the caller may see."""
 
 from collections.abc import AsyncIterator, Sequence
 from uuid import UUID
@@ -62,7 +62,9 @@ def family(running: RunningLog) -> LoggedFamily:
 
 @pytest.fixture(scope="module")
 async def head(family: LoggedFamily) -> int:
-    """The head of a log with one run of another session before and behind many of the root's."""
+    """Return the head of a log with one run of another session before and after many of the
+    root's.
+    """
     other = LoggedFamily(family.log, root=OTHER, first=500)
     await other.begin("first")
     await other.spawn("below", "first")

@@ -1,7 +1,7 @@
-"""History and diff against the folds of all positions.
+"""History and diff, compared with the folds of all positions.
 
-The patches of a history give each state, each diff applied to the left gives the right, and who
-set a field is who a search through all states finds.
+The patches of a history give each state, each diff applied to the left state gives the right one,
+and the event that set a field is the one that a search through all states finds.
 """
 
 import random
@@ -50,7 +50,7 @@ READERS = (FULL, Reader(caller("read"), RunMetadataView))
 
 
 def state_of(past: GeneratedPast, now: Past, run: Run, reader: Reader = FULL) -> dict[str, Any]:
-    """Return a run without what only other runs tell of it."""
+    """Return a run without the members that come from other runs."""
     document = run_of(past, now, run, reader.form)
     document.pop("respawns", None)
     return document
@@ -91,8 +91,9 @@ async def diffs(
 
 
 def patched(before: Mapping[str, Any], pages: list[DiffView]) -> dict[str, Any]:
-    """Return what the pages make of the left. Each item must be on one page alone, with the others
-    that became, ceased to be or changed as it did."""
+    """Return the left state with the pages applied. Assert that each item is on one page, with the
+    right kind of change.
+    """
     after, met = dict(before), set[str]()
     for page in pages:
         assert page.counts.added == len(page.added)
@@ -116,7 +117,9 @@ def require_same(made: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
 async def require_diff(
     past: GeneratedPast, left: int, right: int, limit: int, reader: Reader, tree: str | None = None
 ) -> None:
-    """The pages make the left into the right; what has no event in between is on none of them."""
+    """Assert that the pages turn the left state into the right one, without items that have no
+    event in between.
+    """
     pages = await diffs(past.services, reader.caller, left, right, limit, tree=tree)
     first, last = sorted((left, right))
     # A session is in its own tree, also if an event of another tree touched it.
@@ -134,7 +137,7 @@ async def require_diff(
 
 
 def readers_of(past: GeneratedPast, die: random.Random) -> Iterator[tuple[Run, Reader, int]]:
-    """Yield each run with who reads it, and as of when."""
+    """Yield each run with a reader and a moment."""
     for run in past.pasts[-1].by_creation:
         at = die.choice((past.last, die.randint(run.created_position, past.last)))
         yield run, die.choice(READERS), at

@@ -1,4 +1,4 @@
-"""What the configuration of then says: of an explanation, and of whose agent a session is."""
+"""The configuration in force at the time, in an explanation and for a session's agent."""
 
 from collections.abc import Sequence
 from types import SimpleNamespace

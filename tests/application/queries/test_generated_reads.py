@@ -1,4 +1,4 @@
-"""Reads of a generated history as of a position are what the events up to there say."""
+"""Reads of a generated history as of a position match the events up to it."""
 
 import random
 from collections import Counter
@@ -64,7 +64,7 @@ LEDGER_STATES: tuple[LedgerState | None, ...] = (
 
 
 def below(now: Past, key: str) -> Iterable[Run]:
-    """The runs that a session asked for, and those of the sessions below it."""
+    """Return the runs that a session requested, and those of the sessions below it."""
     keys = [key]
     for own in keys:
         for run in now.runs.values():
@@ -86,7 +86,7 @@ async def test_histories_together_have_every_event(
 
 
 async def test_run_is_the_fold_of_its_events_up_to_a_position(past: GeneratedPast) -> None:
-    """The run of each position, and others there; they are asked for with their events."""
+    """Reads the run of each position, and others, with their events."""
     for now in past.pasts[1 :: stride(3)]:
         own = run_id_of(now.head.envelope.stream)
         others = now.by_creation[now.position % 29 :: 29]
@@ -109,7 +109,7 @@ async def test_run_is_the_fold_of_its_events_up_to_a_position(past: GeneratedPas
 
 
 def session_of(past: GeneratedPast, now: Past, session: Session) -> dict[str, Any]:
-    """A session with all that its view has from elsewhere."""
+    """Return a session with the members of its view that come from elsewhere."""
     key = session.session_key
     own: list[Run] = []
     run_id = session.run_id
@@ -251,7 +251,7 @@ def announcement_of(past: GeneratedPast, run: Run) -> dict[str, Any]:
 
 
 def announced(now: Past) -> list[Run]:
-    """Those of which there is something in an inbox, in the order in which it stands there."""
+    """Return the runs with an inbox entry, in order of the inbox."""
     found = [
         (run.inbox.position, run)
         for run in now.runs.values()
@@ -312,12 +312,11 @@ def tree_run_of(now: Past, run: Run) -> dict[str, Any]:
 
 Spawned = Mapping[str, Mapping[str, Sequence[Run]]]
 
-"""By the session that asked for them, and by the one that they are of or are to have: the runs in
-order of creation."""
+"""Runs in order of creation, by requester and by their own session."""
 
 
 def spawned(now: Past) -> Spawned:
-    """All but those that were refused."""
+    """Return all runs except refused ones."""
     found: dict[str, dict[str, list[Run]]] = {}
     for run in now.by_creation:
         if run.stage != "refused":
@@ -370,7 +369,7 @@ def node_of(now: Past, below: Spawned, key: str | None, own: Sequence[Run]) -> d
 
 
 async def test_tree_is_the_fold_of_its_events(past: GeneratedPast) -> None:
-    """The tree in which something was recorded, and trees of other sessions."""
+    """Reads the tree of each event, and trees of other sessions."""
     deep = 0
     for now in past.pasts[1 :: 2 * stride(2)]:
         root = now.head.envelope.provenance.correlation
@@ -432,7 +431,7 @@ async def test_bars_are_the_runs_at_work_in_a_part(past: GeneratedPast) -> None:
 
 
 def kinds_of(events: Sequence[RecordedEvent]) -> tuple[dict[str, int], ...]:
-    """How many there are of each type, of each outcome and of each rule."""
+    """Return the number of events by type, outcome and rule."""
     return (
         dict(Counter(one.envelope.type for one in events)),
         dict(Counter(one.event.outcome for one in events if isinstance(one.event, RunEnded))),

@@ -1,4 +1,4 @@
-"""Past answers never change: every later release gives those that were recorded."""
+"""Answers about the past never change: every release gives the recorded ones."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ async def test_recorded_answers_are_given_again(
 
 
 def _without_what_is_new(now: Any, then: Any) -> Any:
-    """Members of objects that were not there then are left out: more may be said, never else."""
+    """Remove members that the recorded answer lacks: a release may add members, but change none."""
     if isinstance(now, dict) and isinstance(then, dict):
         return {name: _without_what_is_new(now[name], then[name]) for name in then if name in now}
     if isinstance(now, list) and isinstance(then, list) and len(now) == len(then):

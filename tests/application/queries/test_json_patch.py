@@ -1,4 +1,4 @@
-"""Patches of JSON: what they change, that the same values give the same patch, what is refused."""
+"""JSON patches: their changes, stability and errors."""
 
 import copy
 from typing import Any

@@ -1,4 +1,4 @@
-"""Histogram, timeline, moments and trees are what the first events of a history say."""
+"""Histogram, timeline, moments and trees match the first events of a history."""
 
 from datetime import timedelta
 from typing import Any
@@ -95,7 +95,7 @@ def _walk(node: TreeNodeView) -> list[TreeNodeView]:
 
 
 async def _a_family(running: RunningLog) -> None:
-    """Three levels; some are refused, some prepared, some over, and one goes on."""
+    """Record three levels of runs: refused, prepared, ended, and running."""
     family = LoggedFamily(running.log, max_children=8, max_spawn_depth=3)
     await family.begin("scout")
     await family.begin("other")

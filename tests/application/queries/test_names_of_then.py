@@ -1,4 +1,4 @@
-"""A name of a session in a question about the past means what it meant then, whoever is asked."""
+"""In a query about the past, a session's name means what it meant then, in any process."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -22,7 +22,7 @@ from tests.support.servers.server_configurations import ServerConfigurations
 OPERATOR = Actor(kind="token", token="operator")
 NAME = "main"
 OTHER = "agent:main:work"
-"""What the name means from the second configuration on."""
+"""Meaning of the name from the second configuration on."""
 
 
 async def _diff(services: QueryServices, tree: str, at: str) -> Any:

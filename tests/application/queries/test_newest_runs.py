@@ -1,4 +1,4 @@
-"""What queries read of the log: the newest state of a run, and no more than they need."""
+"""Queries read the newest state of a run, and no more than they need."""
 
 import asyncio
 from datetime import UTC, datetime

@@ -1,5 +1,4 @@
-"""What is answered about a position is what was answered while the log stood there, whatever has
-happened since, whoever is asked."""
+"""An answer about a position equals the answer given when the log ended there, in any process."""
 
 import math
 import random
@@ -52,9 +51,9 @@ OTHERS_ASKED_ABOUT = 1
 REVISIONS_ASKED = 2
 NARROW_SHARE = 0.2
 ASKED_SHARE = share() ** 2
-"""How many of the questions are asked."""
+"""Share of the questions that are asked."""
 BESIDE_THE_LOG = frozenset({"getRunTranscript", "compareRuns"})
-"""They tell what children say, which goes on while the log stands at a position."""
+"""Operations that show transcripts, which grow while the log stays at a position."""
 
 
 def test_every_read_with_at_is_asked() -> None:
@@ -70,7 +69,7 @@ def test_every_read_with_at_is_asked() -> None:
 
 
 def revision_of(number: int) -> Mapping[str, Any]:
-    """No two of them say the same about what is answered by a configuration."""
+    """Return a configuration; no two agree in the values that answers show."""
     return {
         "agents": {
             "defaults": {
@@ -88,8 +87,10 @@ def revision_of(number: int) -> Mapping[str, Any]:
 
 
 class WatchedLog:
-    """Asks every question that an append may have changed the answer of, while the log stands
-    there. Now and then another configuration is activated, by a process that nobody else hears."""
+    """Log that asks, after each append, every question whose answer it may have changed.
+
+    Sometimes another process activates another configuration unseen.
+    """
 
     def __init__(self, running: RunningLog, folder: Path) -> None:
         self.running = running
@@ -123,7 +124,7 @@ class WatchedLog:
         await self.note(before)
 
     async def _say_something(self, runs: Mapping[UUID, Run]) -> None:
-        """What children say stands beside the log: they do so between two events."""
+        """Write transcript entries between two events."""
         for run_id, run in runs.items():
             if run.stage == "started":
                 number = self._entries.get(run_id, 0) + 1
@@ -133,7 +134,7 @@ class WatchedLog:
                     self._entries[run_id] = number
 
     async def note(self, before: int) -> None:
-        """Ask about all that has changed behind a position, and about some others."""
+        """Ask about everything that changed after a position, and about other things."""
         head = await self.running.log.head()
         streams = [
             one.envelope.stream
@@ -166,7 +167,7 @@ class WatchedLog:
     async def differences(
         self, running: RunningLog, configurations: ServerConfigurations, folder: Path
     ) -> list[str]:
-        """Where this process answers otherwise than was answered then."""
+        """Return the answers of this process that differ from the noted ones."""
         services = queries_on(running, folder, configurations)
         different = []
         answers = list(self.answers.items())
@@ -180,7 +181,7 @@ class WatchedLog:
 
 
 class _Story:
-    """A log as those see it who tell a story."""
+    """A log as the tests' stories use it."""
 
     def __init__(self, log: WatchedLog) -> None:
         self.log = cast("EventLog", log)

@@ -1,4 +1,4 @@
-"""Which configuration was active when, and what it said."""
+"""Configuration revisions: when each was active, and its content."""
 
 from pathlib import Path
 
@@ -64,7 +64,7 @@ async def test_revisions_are_listed_with_their_ranges(
 async def test_revision_is_read_as_of_a_position(
     services: QueryServices, running: RunningLog
 ) -> None:
-    """Lists as of each position are those that were given then: `test_past_answers.py`."""
+    """`test_past_answers.py` compares lists as of each position with those given then."""
     assert (await list_revisions(services, EVERYTHING, ListRevisions(at="pos:0"))).view.items == []
     revision = 0
     for recorded in await running.events():

@@ -1,4 +1,4 @@
-"""Views: of the attributes of a source, as selections of another view's fields, and of runs."""
+"""Views from attributes, as selections of another view's fields, and of runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,5 +1,4 @@
-"""What-if on a real log: whose decisions, from what record, how far it is, and that it does
-nothing else."""
+"""What-if on a real log: its decisions, its record, its progress, and its lack of side effects."""
 
 import gc
 import sys
@@ -57,7 +56,7 @@ cascade_or_not = pytest.mark.parametrize("cascade", [False, True])
 async def activate(
     running: RunningLog, folder: Path, values: dict[str, Any] = VALUES
 ) -> QueryServices:
-    """Return what is read from under a configuration that has just become active."""
+    """Return the query services under a configuration that has just become active."""
     configurations = ServerConfigurations(running, folder)
     await configurations.activate(load_values(values), OPERATOR)
     return queries_on(running, folder, configurations)
@@ -113,8 +112,9 @@ async def test_erased_configuration_is_named(
 async def test_erased_texts_change_no_decision_without_them(
     running: RunningLog, services: QueryServices, prompts: bool
 ) -> None:
-    """A decision that depends on one is shown by
-    `test_what_depends_on_a_text_that_was_erased_is_named`, on a server."""
+    """`test_what_depends_on_a_text_that_was_erased_is_named` shows one that depends on such a text,
+    on a server.
+    """
     whole = await verdicts(services, config=STRICT, prompts=prompts)
     await running.ask("DELETE FROM contents WHERE kind <> 'configuration'")
     await running.ask("DELETE FROM content_keys")
@@ -208,8 +208,9 @@ def _writes(arguments: tuple[Any, ...]) -> bool:
 
 @contextmanager
 def watched_acts() -> Iterator[list[str]]:
-    """What this process does to the world meanwhile. An audit hook stays for ever, so it is asked
-    to look away behind the block."""
+    """Yield the side effects of this process meanwhile. An audit hook stays forever, so it is
+    disabled after the block.
+    """
     global _watch
     sys.addaudithook(_note)
     _watch = []
@@ -246,10 +247,10 @@ DECISIONS_MIN = 20
 SHORTER, LONGER = 4_000, 16_000
 PEAK_RATIO_MAX = 1.6
 KEPT_BYTES_MAX = 400
-"""Of a decision, when all are done: a cascade remembers who would run by another plan."""
+"""Maximum bytes kept per decision at the end: a cascade remembers which runs have another plan."""
 ONE_MORE = cap_of(6)
 NOT_KNOWN = ("erased", "would have run")
-"""How reasons end: a run that waited for another depends on whether that would have run."""
+"""Ends of reasons: a run that depends on another depends on whether that would have run."""
 
 ERASED = "the prompt: texts that it was made from, or its own, were erased"
 
@@ -267,7 +268,7 @@ erasable_url = pytest.fixture(name="erasable_url")(small_history)
 
 
 async def lines_elsewhere(url: str, folder: Path, **request: Any) -> list[dict[str, Any]]:
-    """Return what another process answers, which remembers nothing."""
+    """Return the answer of another process, without caches."""
     async with running_on(url) as running:
         return await what_if_lines(queries_on(running, folder), **request)
 
@@ -381,7 +382,7 @@ class Used(NamedTuple):
 
 
 async def used(url: str, folder: Path, **request: Any) -> Used:
-    """What a question takes of a process that has answered one like it."""
+    """Return the cost of a question for a process that has answered one like it."""
     async with running_on(url) as running:
         services = queries_on(running, folder)
 

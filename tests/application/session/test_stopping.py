@@ -1,4 +1,4 @@
-"""A stop reaches runs that are spawned, and sessions that continue, while it is under way."""
+"""A stop reaches runs that are spawned, and sessions that continue, in the meantime."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -28,8 +28,7 @@ Meanwhile = Callable[[], Awaitable[object]]
 
 
 class Overtaken(PostgresRegistry):
-    """Something happens after a look at a run, or at what is below a session, before the answer is
-    there."""
+    """Registry in which something happens after a read, before its answer returns."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""A run that waits is gone on with from the record alone, as often as anybody looks."""
+"""A waiting run is continued from the record alone, by any number of workers."""
 
 import asyncio
 from pathlib import Path
@@ -36,7 +36,7 @@ def on(family: LoggedFamily, *names: str) -> tuple[Dependency, ...]:
 
 
 async def waiting(family: LoggedFamily, *names: str) -> None:
-    """Runs of these names that begin, and one that waits for all of them."""
+    """Begin runs with these names, and one that depends on all of them."""
     for name in names:
         await family.begin(name)
     await family.spawn("after", dependencies=on(family, *names))

@@ -1,4 +1,4 @@
-"""The request of an earlier run, from its record: as it would be sent today, and with changes."""
+"""Request of an earlier run from its record, as it would be sent today, with changes."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Texts that are erased while a spawn is prepared: it is refused, and its whole batch with it."""
+"""Texts erased during a preparation: the spawn is refused, and its whole batch with it."""
 
 import asyncio
 from functools import partial
@@ -38,7 +38,9 @@ async def at_work(workshop: Workshop) -> tuple["asyncio.Task[SpawnResult]", list
 
 
 async def require_refusal(workshop: Workshop, runs: list[Run]) -> list[Any]:
-    """Each of them, in one append; the second because of itself, and the others of it."""
+    """Assert that all are refused in one append: the second on its own account, the others because
+    of it.
+    """
     events = [one for one in await workshop.running.events() if one.envelope.type == "SpawnRefused"]
     assert len({one.envelope.append_last for one in events}) == 1
     refused = [(await workshop.recorded(run, "SpawnRefused"))[0] for run in runs]

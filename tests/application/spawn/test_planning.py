@@ -1,5 +1,6 @@
-"""What a child runs with and what speaks against it, where no model of `tests/domain` looks: its
-credentials, the order of all rules, frames that are kept, names of models, and attachments."""
+"""Plans where no model of `tests/domain` applies: credentials, order of rules, kept frames, model
+names, attachments.
+"""
 
 import asyncio
 import threading
@@ -63,7 +64,7 @@ def refuse(workspaces: Workspaces) -> Refuse:
 
 
 def test_rules_refuse_in_their_order(refuse: Refuse, workspaces: Workspaces) -> None:
-    """One thing after the other is put in order; each time the next rule speaks."""
+    """Fixes one fault after the other; each time the next rule refuses."""
     agent: dict[str, Any] = {"id": "helper", **BOXED, "subagents": {"thinking": "banana"}}
     agent["runtime"] = {"type": "worker", "queue": "q"}
     workspaces.unusable = PermissionError(13, "Permission denied")
@@ -133,7 +134,7 @@ def test_erasable_text_is_in_no_frame_and_no_fact(refuse: Refuse) -> None:
 
 
 def test_plan_without_any_model_is_read_back_from_a_row(plan: Planned) -> None:
-    """Rows leave out what is None."""
+    """Rows omit None."""
     made = plan(asked(), MAIN).plan
     assert (made.model, made.model_applied) == (None, None)
     assert Plan.from_json(made.to_json().decode()) == made
@@ -211,7 +212,7 @@ MODELS: dict[str, Any] = {"anthropic/claude": {"alias": " My Claude "}, "p/opus"
 def test_model_text_is_kept_beside_the_log(
     model: str | None, kept: str | None, beside_the_log: str | None
 ) -> None:
-    """An alias of another form is recorded as what it stands for."""
+    """An alias of another form is recorded as the model that it names."""
     configured = Configuration.model_validate({"agents": {"defaults": {"models": MODELS}}})
     pinned = PinnedConfiguration(1, configured, {})
     asked_for = resolved_spawn(model=model)
@@ -223,7 +224,7 @@ SECONDS = 10.0
 
 THREADS = 40
 
-"""More than the event loop has."""
+"""More threads than the event loop has."""
 
 
 def request_with(files: int) -> SpawnRequest:

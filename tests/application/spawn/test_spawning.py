@@ -1,4 +1,4 @@
-"""What a spawn knows before it is decided: of its requester, and under which revision."""
+"""Facts of a spawn before it is decided: its requester and its revision."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -55,8 +55,9 @@ E = TypeVar("E")
 
 
 class Counting(PostgresRegistry):
-    """Counts how often it is asked for a session. One that has nothing to do with the log's own
-    memory is that of a process which sees all sessions for the first time."""
+    """Registry that counts reads of sessions. Without the log's cache, it is that of a process that
+    sees every session for the first time.
+    """
 
     def __init__(self, running: RunningLog, remembered: StateCaches | None = None) -> None:
         super().__init__(running.pool, remembered)
@@ -80,7 +81,7 @@ class Meanwhile(NoPlaces):
 
 
 class Process:
-    """What one server process has, as far as spawns need it."""
+    """Services of one server process that spawns need."""
 
     def __init__(self, running: RunningLog, folder: Path, *, is_remembered: bool = True) -> None:
         self._running, self.folder = running, folder
@@ -129,7 +130,7 @@ async def process(running: RunningLog, tmp_path: Path) -> Process:
 
 @pytest.fixture
 def behind(running: RunningLog, tmp_path: Path) -> Process:
-    """Another process, which was not told of what the first one activated."""
+    """Return another process, which has not seen the first one's activation."""
     return Process(running, tmp_path)
 
 
@@ -215,8 +216,9 @@ async def test_answer_names_the_append_that_decided_it(
 async def test_spawns_of_one_requester_at_once_are_each_recorded_as_a_whole(
     running: RunningLog, process: Process
 ) -> None:
-    """They are prepared on the same knowledge of it, so the second is decided again under the
-    lock; its child is the one that was prepared all the same."""
+    """Both are prepared from the same state, so the second is decided again under the lock; its
+    child is the prepared one all the same.
+    """
     await process.spawn(BUSY)
     spawned = await asyncio.gather(*(process.spawn(BUSY) for _ in range(3)))
     facts = []
@@ -255,13 +257,13 @@ async def test_requester_without_room_once_its_spawn_is_prepared_is_refused(
 
 
 def admission_of(command: RequestSpawn) -> Decision[SpawnDecision]:
-    """The admission of a spawn by a session of which nothing is known."""
+    """Return the admission of a spawn by an unknown session."""
     decided = request_spawns({}, {}, [(command, keep)], policy())
     return Decision(decided, decided.changes)
 
 
 def after(admission: Decision[SpawnDecision]) -> CascadeState:
-    """What is on record after an admission that was the first of all."""
+    """Return the recorded state after an admission to an empty log."""
     family = Speculation(CascadeState({}, {}), NOW)
     family.add(admission.changes)
     return family.family
@@ -270,7 +272,7 @@ def after(admission: Decision[SpawnDecision]) -> CascadeState:
 def prepared_for(
     command: RequestSpawn, admission: Decision[SpawnDecision], room: LaneRoom | None = None
 ) -> PreparedSpawn:
-    """What was prepared for an admission, with a creation of nothing."""
+    """Return the preparation of an admission, with an empty creation."""
     admitted = after(admission).runs.values()
     creation = Following(command.run_id, Provenance(), Decision(None))
     return PreparedSpawn(admission, tuple(admitted), creation, (), room)
@@ -301,7 +303,7 @@ class AskedRoom:
         return []
 
     def execute(self, runs: Iterable[Run]) -> None:
-        """Execute none."""
+        """Execute nothing."""
 
 
 def test_run_whose_requester_shares_by_now_is_not_started_as_it_was_prepared() -> None:

@@ -1,4 +1,4 @@
-"""The steps that ask hooks: what they make, refuse and undo; and who is asked where results go."""
+"""Steps that call hooks: effects, refusals and undos; and the choice of a delivery target."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Steps of a preparation: made when there is room, stopped, undone, and tried again."""
+"""Steps of a preparation: made when there is room, stopped, undone, and retried."""
 
 import asyncio
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from tests.support.waiting import until
 
 @pytest.fixture
 async def full_workshop(running: RunningLog, tmp_path: Path) -> Workshop:
-    """As many spawns as may be made at once are being made, and wait; the workspace is there."""
+    """Yield a workshop whose steps are all in use and wait; the workspace exists."""
     full_workshop = Workshop(running, tmp_path)
     await full_workshop.open()
     (full_workshop.homes / "porter").mkdir()
@@ -36,7 +36,7 @@ async def full_workshop(running: RunningLog, tmp_path: Path) -> Workshop:
 
 
 async def placed(full_workshop: Workshop, spawns: int) -> None:
-    """So many have come to the step."""
+    """Wait until this number of spawns has reached the step."""
 
     async def are_there() -> bool:
         return full_workshop.attachments.placed == spawns
@@ -90,14 +90,14 @@ LIMIT_SECONDS = 0.5
 
 @pytest.fixture
 async def workshop(running: RunningLog, tmp_path: Path) -> Workshop:
-    """Its steps take half a second at most."""
+    """Return a workshop whose steps take at most half a second."""
     workshop = Workshop(running, tmp_path, limit_seconds=LIMIT_SECONDS)
     await workshop.open()
     return workshop
 
 
 async def nothing_is_left(workshop: Workshop, there: Sequence[str] = ()) -> None:
-    """No folder but those that were there, no file, and none that was set aside."""
+    """Assert that no folder is left except the initial ones, no file, and no staged file."""
     assert workshop.left() == [*there]
     assert await workshop.running.ask("SELECT count(*) FROM staged_files") == [(0,)]
 
@@ -107,7 +107,7 @@ def step_of(workshop: Workshop, name: str) -> WaitingStep:
 
 
 async def released(workshop: Workshop, run: Run) -> int:
-    """How often the slot of a run was given back."""
+    """Return how often the slot of a run was released."""
     events = await workshop.running.events()
     return sum(
         one.envelope.type == "ChildReleased" and getattr(one.event, "run_id", None) == run.run_id
@@ -127,7 +127,7 @@ async def released(workshop: Workshop, run: Run) -> int:
 async def test_a_spawn_that_is_stopped_while_a_step_is_made_leaves_nothing(
     workshop: Workshop, name: str, there: list[str], steps: list[str], is_late: bool
 ) -> None:
-    """`is_late`: the step is made only after it was undone, as by a server that slept."""
+    """With `is_late`, the step is made only after it was undone, as by a server that slept."""
     for folder in there:
         (workshop.homes / folder).mkdir()
     step = step_of(workshop, name)
@@ -267,7 +267,7 @@ async def test_a_failure_without_a_text_is_recorded_and_tried_again(
 
 
 async def test_workspace_that_vanished_after_step_is_refused(tmp_path: Path) -> None:
-    """What the step made stood in the folder: an empty one in its place would hide the loss."""
+    """A new, empty folder would hide that the result of the step is lost."""
     step, home = WorkspaceStep(LocalWorkspaceFolders()), plan(workspace_dir=str(tmp_path / "home"))
     (tmp_path / "home").mkdir()
     begun = run_of(*a_prepared_run(), step_begun("attachments"))

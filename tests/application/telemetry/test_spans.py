@@ -1,4 +1,4 @@
-"""Spans of runs: in which trace they are, what they say, and how they reach a receiver."""
+"""Spans of runs: their traces, attributes, and export."""
 
 import asyncio
 from collections.abc import Sequence
@@ -213,7 +213,7 @@ LOG = RecordedRuns(EVENTS)
 
 
 class Receiver:
-    """Keeps what it takes; it takes nothing while `fails`."""
+    """Receiver that keeps spans; it accepts none while `fails`."""
 
     def __init__(self, *, fails: bool = False) -> None:
         self.fails = fails

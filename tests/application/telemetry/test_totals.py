@@ -1,4 +1,4 @@
-"""Totals: durations in buckets, and requests that cannot grow them with what callers think of."""
+"""Totals: durations in buckets, with label sets that callers cannot grow."""
 
 from application.telemetry.totals import OTHER, ROUTES_MAX, DurationTotals, RequestTotals
 

@@ -1,4 +1,4 @@
-"""What is due is done side by side: whatever takes its time holds up nothing but itself."""
+"""Due work is done concurrently: slow work delays only itself."""
 
 import asyncio
 import time
@@ -21,7 +21,7 @@ LEASE_SECONDS = 60.0
 
 
 class Desk:
-    """Has due work and gives claims of it; the slow one waits for `gate`."""
+    """Due work and claims of it; the slow one waits for `gate`."""
 
     def __init__(self, *due: UUID) -> None:
         self.due = list(due)

@@ -1,4 +1,4 @@
-"""Events wake the work that they leave due, and none that was done with them."""
+"""Events wake the due work that they leave, and no work that was done with them."""
 
 from collections.abc import Sequence
 from typing import Any, cast

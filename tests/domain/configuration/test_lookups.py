@@ -1,4 +1,4 @@
-"""What is read from a configuration."""
+"""Values looked up in a configuration."""
 
 import pytest
 from hypothesis import given

@@ -439,7 +439,7 @@ def policy(
     channel: str | None = "discord",
     account: str | None = "acct",
 ) -> ThreadPolicy:
-    """What holds at an account of a channel."""
+    """Return the thread policy of a channel's account."""
     values: dict[str, Any] = {"session": {"threadBindings": session or {}}, "channels": channels}
     return Configuration.model_validate(values).threads_of(channel, account)
 
@@ -500,7 +500,7 @@ entries = st.lists(
 
 
 def order(defaults: list[Entry], own: list[Entry], ignore: list[str]) -> list[tuple[str, str]]:
-    """The scripts for agent `x` as id and URI; the URI tells where an entry came from."""
+    """Return the scripts for agent `x` as id and URI; the URI tells the source of an entry."""
     configuration = Configuration.model_validate(
         {
             "agents": {
@@ -529,7 +529,7 @@ def marked(scripts: list[Entry], source: str) -> list[Entry]:
 def test_order_is_that_of_the_five_steps(
     defaults: list[Entry], own: list[Entry], ignore: list[str]
 ) -> None:
-    """The steps one after another, with lists: another way than that of the code."""
+    """Applies the steps one after another, with lists, unlike the code."""
     steps = [script for script in marked(defaults, "default") if script["id"] not in ignore]
     steps += marked(own, "own")
     places = list(dict.fromkeys(script["id"] for script in steps))

@@ -1,4 +1,4 @@
-"""What a configuration is warned about, and what its errors say."""
+"""Warnings about configurations, and texts of errors."""
 
 from typing import Annotated, Any, Literal
 
@@ -19,7 +19,7 @@ ALL = "/agents/defaults/subagents/allowAgents"
 
 
 def doubts_of(**sections: Any) -> list[ConfigurationWarning]:
-    """What is doubtful where every agent has a runtime unless it is said otherwise."""
+    """Return the warnings for sections in which every agent has a runtime by default."""
     agents: dict[str, Any] = sections.get("agents", {})
     agents = {**agents, "defaults": {"runtime": COMMAND, **agents.get("defaults", {})}}
     return list(

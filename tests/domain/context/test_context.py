@@ -1,4 +1,4 @@
-"""What a child is given beside its task."""
+"""Input of a child besides its task."""
 
 from typing import Any
 

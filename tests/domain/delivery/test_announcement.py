@@ -211,7 +211,7 @@ NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 
 
 def test_signature_is_that_of_the_published_example() -> None:
-    """The values by which libraries of Standard Webhooks are tested."""
+    """These values test libraries of Standard Webhooks."""
     message = WebhookMessage("msg_p5jXN8AQM9LWM0D4loKWxJek", '{"test": 2432232314}')
     key = webhook_key("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     headers = signature_headers([b"x" * 24, key], message, 1_614_265_330)

@@ -1,4 +1,4 @@
-"""What hooks are asked and told, in the words of their receivers."""
+"""Calls of hooks, in the form of their receivers."""
 
 from typing import Any, get_args
 
@@ -28,13 +28,13 @@ ENGINE = "Context engine subagent preparation failed: "
 
 
 def child(*, label: str | None = "scout", **options: Any) -> Run:
-    """A run whose child has a key."""
+    """Return a run whose child has a key."""
     birth = requested(label=label, options=fact_of(SpawnOptions, options))
     return run_of(birth, *past.a_prepared_run()[1:])
 
 
 def ended(outcome: RunOutcome, **options: Any) -> Run:
-    """A run that was over at a second after the epoch of its story."""
+    """Return a run that ended a second after the epoch of its story."""
     run = run_of(*past.a_claimed_run(), past.started(), past.ended(outcome=outcome))
     return run.changed({"options": fact_of(SpawnOptions, options)})
 

@@ -1,4 +1,4 @@
-"""What is read from a runtime, and kept of it."""
+"""Entries read from a runtime, and stored."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""How a message to a session was decided, told from its events alone."""
+"""Explanation of the decision about a message, from its events alone."""
 
 from typing import Any
 

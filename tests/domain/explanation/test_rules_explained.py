@@ -242,7 +242,7 @@ def test_refusal_is_told_once_with_its_reason(rule: Rule) -> None:
 
 
 class Explained(NamedTuple):
-    """A rule of the plan, the facts that were recorded, and what is told of them."""
+    """A plan rule, its recorded facts, and their explanation."""
 
     rule: str
     facts: dict[str, Any]
@@ -252,7 +252,7 @@ class Explained(NamedTuple):
 
 
 def timeout(argument: float | None, seconds: int, source: str, text: str) -> Explained:
-    """A time limit that was asked for, beside 600 s that are configured."""
+    """Return the explanation of a requested timeout besides the configured 600 s."""
     told = {"argument": argument, "configured": 600, "seconds": seconds, "source": source}
     facts = {
         "run_timeout": TimeoutFacts(argument=argument, configured=600),
@@ -262,7 +262,7 @@ def timeout(argument: float | None, seconds: int, source: str, text: str) -> Exp
 
 
 def profiles(found: tuple[str, ...], given: tuple[str, ...], text: str) -> Explained:
-    """Profiles that were found, and those that the child is given."""
+    """Return the explanation of profiles: those found, and those given to the child."""
     told = {"profileIds": [*found], "given": [*given], "missing": []}
     facts = {"credentials": CredentialFacts(profile_ids=found), "plan": {"auth_profiles": given}}
     return Explained("credentials", facts, text, told)

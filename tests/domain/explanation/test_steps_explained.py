@@ -218,7 +218,7 @@ def of_created(*steps: AnyEvent, context_mode: str = "isolated", **request: Any)
 
 
 def by(rule: str, *steps: AnyEvent, step: str | None = None, **request: Any) -> Any:
-    """A refusal by a step, or whatever else."""
+    """Return a refusal by a step, or by another rule."""
     event = refused(rule=rule, step=step or rule, facts=plan_facts())
     return (*before(*steps, **request), event)
 

@@ -1,4 +1,4 @@
-"""The settings that count for an agent, and how a plan is shown."""
+"""Effective settings of an agent, and how a plan is shown."""
 
 from pathlib import Path
 from typing import Any

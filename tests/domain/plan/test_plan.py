@@ -372,7 +372,7 @@ class Plans(Spawns):
 
     @rule(state=st.sampled_from(STATES), pick=NEAR, asked=st.just(PLAIN) | WISHES)
     def move_folders(self, state: str, pick: int, asked: Asked) -> None:
-        """Somebody who works in one of them asks for a child then."""
+        """Move folders, then spawn from a session that works in one of them."""
         self.model.places.put(state)
         self.disk.put(state)
         names = [name for name in self.model.requesters() if self._works_there(name)]

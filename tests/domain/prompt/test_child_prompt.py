@@ -215,7 +215,7 @@ def test_parts_cover_every_byte_in_order(
 
 TOOLS = SpawnTools(control=False)
 
-"""No other test composes a prompt for this depth with these."""
+"""Tools with which no other test composes a prompt for this depth."""
 
 
 def compose(label: str, surroundings: PromptSections | None = None) -> ComposedPrompt:

@@ -58,7 +58,7 @@ def first(
     outcome: str = "success",
     hooks: tuple[HookName, ...] = ("subagentSpawned", ENDED),
 ) -> past.History:
-    """The first run of a session of which others are told, up to its announcement."""
+    """Return the first run of a session with hooks, up to its announcement."""
     return (
         requested(options=options),
         *past.a_prepared_run()[1:],
@@ -72,7 +72,7 @@ def first(
 
 
 def next_one(options: SpawnOptions, outcome: str = "success", **plan: object) -> past.History:
-    """A run that goes on with it, up to its announcement."""
+    """Return a run that continues the session, up to its announcement."""
     return (
         continued.message_received(options=options),
         continued.planned(hooks=(ENDED,), **plan),
@@ -82,7 +82,7 @@ def next_one(options: SpawnOptions, outcome: str = "success", **plan: object) ->
 
 
 def told(*events: RunEvent) -> tuple[str, datetime | None]:
-    """How far it has come with telling of the end."""
+    """Return the phase of the end hook."""
     run = run_of(*events)
     state = run.effect("hook", ENDED)
     assert state is not None
@@ -244,7 +244,7 @@ WOKEN = (*YIELDED, continued.children_reported(3))
 
 
 def ended_of(*events: RunEvent, **changes: object) -> RunEnded:
-    """How it ends, when its runtime has ended so."""
+    """Return the end of the run for such an end of its runtime."""
     run = run_of(*events)
     after = given(*events).when(ask.end(run.epoch, **changes)).after()
     ended = after.events[-1]

@@ -1,4 +1,4 @@
-"""What is told outside of a run: hooks and webhooks, how often, and what becomes of a failure."""
+"""Effects of a run: hooks and webhooks, their attempts, and failures."""
 
 from datetime import datetime, timedelta
 
@@ -41,7 +41,7 @@ def at(position: int) -> datetime:
 
 
 def hooks(*events: past.History) -> dict[str, tuple[str, datetime | None]]:
-    """How far it has come with each hook after these histories."""
+    """Return the phase of each hook after these histories."""
     run = run_of(*(event for history in events for event in history))
     due = [one.due_at for one in run.effects if one.due_at is not None]
     assert run.effects_at == min(due, default=None)
@@ -51,7 +51,7 @@ def hooks(*events: past.History) -> dict[str, tuple[str, datetime | None]]:
 
 
 def queued(names: tuple[HookName, ...] = HOOK_ORDER, **options: object) -> past.History:
-    """A run in its lane, which these hooks are told of."""
+    """Return a queued run with these hooks."""
     birth = requested(options=fact_of(SpawnOptions, options))
     return (birth, *past.a_prepared_run()[1:], past.created(hooks=names), past.queued())
 
@@ -90,10 +90,11 @@ OPTIONS = st.builds(
 
 
 class Hooks(AskedRun, RuleBasedStateMachine):
-    """Beside a model that knows what the receivers heard, and who is about to note what.
+    """State machine with a model of the calls that receivers got, and of the workers about to note
+    them.
 
-    A teller takes up what is due, tells it, and notes it later or never: it may die in between,
-    and others do the same at the same time.
+    A worker takes due work, calls, and notes the result later or never: it may die in between, and
+    others may do the same at the same time.
     """
 
     @initialize(options=OPTIONS, names=NAMES, bound=st.booleans())
@@ -138,7 +139,7 @@ class Hooks(AskedRun, RuleBasedStateMachine):
 
     @rule(takes=st.booleans())
     def tell(self, takes: bool) -> None:
-        """Somebody tells the first that is due; nothing of it is on record yet."""
+        """Call the first due hook; nothing is recorded yet."""
         state = next((one for one in self.run.effects_of("hook") if one.phase == "due"), None)
         if state is not None:
             self.tellers.append((state, takes))
@@ -173,7 +174,7 @@ class Hooks(AskedRun, RuleBasedStateMachine):
 
     @rule()
     def crash(self) -> None:
-        """Whoever was about to note something is gone."""
+        """Lose all workers that are about to note something."""
         self.tellers.clear()
 
     @rule(hook=HOOKS)
@@ -207,8 +208,9 @@ class Hooks(AskedRun, RuleBasedStateMachine):
         assert run.effects_at == min([*times, *undos], default=None)
 
     def teardown(self) -> None:
-        """Once the run is put away and all that is due was tried, nothing is left to be told; and
-        of its end somebody was told, by the hook or by undoing what was made for the run."""
+        """Assert that, once the run is archived and all due work was tried, no hook is due, and
+        that its end was reported to a hook or by undoing its steps.
+        """
         if not hasattr(self, "story"):
             return
         for command in (ask.stop(), ask.end(self.run.epoch, outcome="success")):
@@ -241,7 +243,7 @@ def test_refused_spawn_of_absent_caller_is_sent() -> None:
 
 
 def pauses(failures: int, **changes: object) -> list[int]:
-    """How long is waited after each of so many failures."""
+    """Return the backoff after each of these failures."""
     story = given(*effects.an_announced_run())
     for attempt in range(1, failures + 1):
         story = story.when(effects.failed(attempt=attempt, attempts_max=99, **changes)).after()

@@ -1,4 +1,4 @@
-"""The whole grid of a run: every stage by every command, and every stage by every event.
+"""The whole grid of a run: every stage with every command and every event.
 
 The tables are in `tests.support.models.run_grid`.
 """
@@ -154,7 +154,7 @@ OVER = ("ended", "announced", "archived", "refused")
 
 
 def came_of(story: RunStory, command: RunCommand) -> type[Rejected] | list[type[RunEvent]]:
-    """Why a command is turned down, or the types of what it records, which can be recorded."""
+    """Return the rejection of a command, or the types of the events that it records."""
     try:
         after = story.when(command).after()
     except Rejected as refused:

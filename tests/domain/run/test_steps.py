@@ -43,7 +43,7 @@ def at(position: int) -> datetime:
 
 
 def undos(*events: past.History) -> dict[StepName, datetime | None]:
-    """When each step is to be undone after these histories."""
+    """Return when each step is to be undone after these histories."""
     run = run_of(*(event for history in events for event in history))
     due = {one.name: one.due_at for one in run.effects}
     assert run.effects_at == min((one for one in due.values() if one is not None), default=None)
@@ -51,7 +51,7 @@ def undos(*events: past.History) -> dict[StepName, datetime | None]:
 
 
 def kept(*, retain: bool, **options: object) -> past.History:
-    """A run with steps, in its lane; whether its files stay, and what else was asked."""
+    """Return a queued run with steps, with the retention of its files and other options."""
     asked = AttachmentsRequest(count=2, total_bytes=9, retain=retain, manifest=ref("manifest"))
     birth = requested(attachments=asked, options=fact_of(SpawnOptions, options))
     return (birth, *past.a_run_with_steps()[1:], past.created(), past.queued())
@@ -257,9 +257,10 @@ STEPS = st.sampled_from(STEP_ORDER)
 
 
 class Steps(AskedRun, RuleBasedStateMachine):
-    """Beside a model that knows nothing but sets: what was made, what is being made, what is left.
+    """State machine with a model of sets: steps that are made, being made, and left.
 
-    `outside` is what stands outside the log: it is changed where a maker would, before its record.
+    `outside` is the state outside the log, changed where a step maker would change it, before the
+    event.
     """
 
     @initialize()
@@ -274,7 +275,7 @@ class Steps(AskedRun, RuleBasedStateMachine):
 
     @property
     def at(self) -> StepName | None:
-        """The step under way."""
+        """Return the step in progress."""
         return next((one for one in self.begun if one not in self.taken), None)
 
     @rule(step=STEPS)
@@ -331,7 +332,7 @@ class Steps(AskedRun, RuleBasedStateMachine):
 
     @property
     def left(self) -> list[StepName]:
-        """What is to be undone, the next one first."""
+        """Return the steps to undo, next one first."""
         if self.stage != "refused":
             return []
         return [one for one in reversed(self.begun) if one not in self.undone]
@@ -368,7 +369,7 @@ class Steps(AskedRun, RuleBasedStateMachine):
         assert due == sorted(due)
 
     def teardown(self) -> None:
-        """Nothing that was begun is left, once all that is due is confirmed."""
+        """Assert that no begun step is left once all due undos are confirmed."""
         if not hasattr(self, "story") or self.stage != "refused":
             return
         for step in self.left:

@@ -1,4 +1,4 @@
-"""The lifecycle of a session: its stages, how deep it is, and when it is put away."""
+"""Lifecycle of a session: its stages, its depth, and its archive."""
 
 from collections.abc import Callable
 from typing import get_args
@@ -70,7 +70,7 @@ CAP = 2
 
 
 def admitted(number: int, active_children: int = 0) -> ChildAdmitted:
-    """A run takes a place."""
+    """Return the admission of a run."""
     return ChildAdmitted(run_id=run_id(number), active_children=active_children, max_children=CAP)
 
 
@@ -352,7 +352,9 @@ def test_any_parents_give_a_depth(known: dict[str, KnownDepth], key: str) -> Non
 
 
 def three_runs() -> FamilyLog:
-    """The session of `scout` has gone on twice, and its newest run is announced."""
+    """Return a log in which the session of `scout` was continued twice, and its newest run is
+    announced.
+    """
     log = announced("scout")
     for name in ("second", "third"):
         log.go_on(name, "scout")
@@ -452,7 +454,7 @@ def test_closed_session_is_archived_once_its_run_is_announced(stage: str, goes_o
 
 
 def provide(text: str = "said so far", tokens: int | None = 40) -> ProvideTranscript:
-    """Two entries have been said."""
+    """Return the upload of a transcript with two entries."""
     return ProvideTranscript(entries=2, tokens=tokens, content=ref(text), by=ROOT)
 
 

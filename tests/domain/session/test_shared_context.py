@@ -80,7 +80,7 @@ def shown(keys: tuple[SharedKey, ...]) -> dict[str, ContentRef | None]:
 
 
 def sharing(*asked: ChangeSharedContext | InheritSharedContext | CloseSession) -> Session:
-    """A child's session after these commands, each of which is taken."""
+    """Return a child's session after these commands, none of which is refused."""
     story = given_session(observed_child())
     events: tuple[SessionEvent, ...] = story.events
     for command in asked:
@@ -297,7 +297,7 @@ FAMILY_ACTS = st.lists(
 
 @dataclass
 class Context:
-    """What a session shares, as two dictionaries; None is taken away."""
+    """Model of a session's shared context, as two dictionaries; None is a removed key."""
 
     inherited: dict[str, int] = field(default_factory=dict)
     own: dict[str, int | None] = field(default_factory=dict)
@@ -314,7 +314,7 @@ class Context:
 
 @dataclass
 class Child:
-    """A child of the model, and what was on record of its requester at its claim."""
+    """A child of the model, with its requester's recorded context at its claim."""
 
     name: str
     by: str

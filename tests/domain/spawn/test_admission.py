@@ -22,7 +22,7 @@ pytestmark = pytest.mark.long
 
 
 def facts(**changes: object) -> AdmissionFacts:
-    """A plain request that every rule lets pass, with changes."""
+    """Return the facts of a plain request that every rule admits, with changes."""
     plain: dict[str, object] = {
         "requester_agent_id": "main",
         "agent_id_argument_given": False,
@@ -41,7 +41,7 @@ def facts(**changes: object) -> AdmissionFacts:
 
 
 def named(target: str | None, **changes: object) -> AdmissionFacts:
-    """The same, with an agent id given."""
+    """Return such facts with a given agent id."""
     return facts(agent_id_argument_given=True, target_agent_id=target, **changes)
 
 
@@ -52,7 +52,7 @@ def refusal_of(given_facts: AdmissionFacts, *, raw_agent_id: str = "") -> Refusa
 
 
 def not_among(listed: str) -> Refusal:
-    """The refusal of an agent that is not allowed, with those that are."""
+    """Return the refusal of an agent that is not allowed, with the allowed ones."""
     text = f"agentId is not allowed for sessions_spawn (allowed: {listed})"
     return Refusal(rule="allow_agents", status="forbidden", text=text)
 
@@ -195,8 +195,7 @@ Written = st.SearchStrategy[str]
 
 
 def admitted(cap: int, requests: Sequence[str], canonical_form: Callable[[str], str]) -> int:
-    """How many of these spawns, each under its spelling, become children; all of them must be of
-    one session."""
+    """Return how many of these spawns, each with its spelling of one session, are admitted."""
     spawns = DecidedSpawns()
     limits = {"maxChildrenPerAgent": cap, "maxSpawnDepth": 5}
     listed = [{"id": agent} for agent in AGENTS]

@@ -1,4 +1,4 @@
-"""The runs that a spawn waits for."""
+"""Dependencies of a spawn."""
 
 from collections.abc import Sequence
 from random import Random
@@ -155,7 +155,7 @@ def test_failed_dependency_is_refused_with_advice(
 
 
 def called(*labels: str | None) -> list[Run]:
-    """Runs with these labels, numbered from 1."""
+    """Return runs with these labels, numbered from 1."""
     return [
         run_of(requested(run_id=run_id(number), label=label))
         for number, label in enumerate(labels, start=1)
@@ -208,7 +208,7 @@ def test_unknown_or_ambiguous_name_is_refused(name: str) -> None:
 
 
 def refused(log: FamilyLog, name: str, by: str, *names: str) -> tuple[str, str] | None:
-    """The rule and the text, with the names of the runs in place of their ids."""
+    """Return the rule and the text, with names of runs in place of their ids."""
     answered = log.answer(name, by, dependencies=on(log, *names))
     log.record(answered.changes)
     if answered.refusal is None:
@@ -246,7 +246,7 @@ def test_cycle_is_refused_with_its_path() -> None:
 
 
 def yield_and_go_on(log: FamilyLog, name: str, newest: str) -> None:
-    """The session of a run goes on in its place, while its children are at work."""
+    """Yield the turn of a run, and continue its session while its children are active."""
     log.tell(name, continued.yield_run())
     log.end(name)
     log.go_on(newest, name)
@@ -331,7 +331,7 @@ STAGES: dict[str, tuple[str, ...]] = {
 
 
 class Waiting:
-    """The log and the model of its tree, told the same."""
+    """State machine with the log and the model of its tree."""
 
     def __init__(self) -> None:
         self.log = FamilyLog(max_children=100, max_spawn_depth=4)
@@ -414,7 +414,7 @@ class Waiting:
             self.tree.ask(life, "announce")
 
     def yield_turn(self, life: Life) -> None:
-        """It ends, and its session goes on in its place."""
+        """Yield the turn of a run, and continue its session."""
         if self.tree.unsettled(life.session):
             self.log.tell(life.name, continued.yield_run())
             self.end(life, "success")
@@ -430,7 +430,7 @@ class Waiting:
         self.tree.ask(life, "refuse")
 
     def message(self, life: Life) -> None:
-        """The session goes on, though its children are at work if it has yielded."""
+        """Send a message, also to a session that has yielded."""
         told = messages.judged(self.tree, life.session)
         may = told == messages.GOES_ON and self.tree.last(life.session) is life
         if may and len(self.tree.lives) < RUNS_MAX and self.log.run(life.name).started_at:
@@ -449,7 +449,7 @@ class Waiting:
             getattr(self, what)(chance.choice(found), *more)
 
     def come_to_rest(self) -> None:
-        """Everything goes on that can, until nothing does."""
+        """Continue everything that can continue, until nothing changes."""
         before: list[object] = []
         lives = self.tree.lives
         while before != (now := [(one.stage, {*one.unmet}) for one in lives.values()]):

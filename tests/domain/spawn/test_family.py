@@ -1,4 +1,4 @@
-"""What follows in a family when one of it ends, and which messages continue a session."""
+"""Consequences of a run's end in its family, and messages that continue a session."""
 
 from collections.abc import Callable
 
@@ -27,12 +27,12 @@ from tests.support.builders.storytelling import observed, ref, run_id
 
 
 def requested(log: FamilyLog, name: str, by: str) -> None:
-    """Asked for, scripts not run."""
+    """Request a run whose scripts have not run."""
     log.spawn(name, by)
 
 
 def resolved(log: FamilyLog, name: str, by: str) -> None:
-    """Scripts run, key not minted."""
+    """Request a run whose scripts have run, without a key."""
     log.spawn(name, by)
     log.tell(name, ask.resolve(log.run(name).epoch))
 
@@ -241,7 +241,7 @@ def test_cap_is_asked_before_the_plan() -> None:
 
 
 def queued(log: FamilyLog) -> None:
-    """In its lane."""
+    """Queue the run `scout`."""
     log.spawn("scout")
     log.create("scout")
 

@@ -1,4 +1,4 @@
-"""What is recorded of a spawn."""
+"""Events of a spawn decision."""
 
 from collections.abc import Callable
 from typing import Any
@@ -82,7 +82,7 @@ MINE = run_id(1)
 
 
 def root_with(children: int) -> Session:
-    """The root session on record, so many places taken."""
+    """Return the recorded root session with this number of active children."""
     taken = tuple(
         ChildAdmitted(run_id=run_id(100 + number), active_children=number, max_children=9)
         for number in range(children)
@@ -93,24 +93,24 @@ def root_with(children: int) -> Session:
 def judge(
     *sessions: Session, runs: tuple[Run, ...] = (), under: Any = None, **request: Any
 ) -> SpawnDecision:
-    """Judge a request of the root session, or of whom the request names."""
+    """Decide a request of the root session, or of the requester in the request."""
     on_record: dict[UUID, Run] = {run.run_id: run for run in runs}
     known = {session.session_key: session for session in sessions}
     return request_spawns(known, on_record, [(spawn_request(**request), keep)], under or policy())
 
 
 def names(answered: SpawnDecision) -> list[str]:
-    """What is recorded, by name, in order."""
+    """Return the types of the recorded events, in order."""
     return [type(event).__name__ for _, event in answered.changes]
 
 
 def requested_in(answered: SpawnDecision) -> SpawnRequested:
-    """The request as it is recorded."""
+    """Return the recorded request."""
     return next(event for _, event in answered.changes if isinstance(event, SpawnRequested))
 
 
 def refused_in(answered: SpawnDecision) -> SpawnRefused:
-    """The refusal as it is recorded."""
+    """Return the recorded refusal."""
     return next(event for _, event in answered.changes if isinstance(event, SpawnRefused))
 
 
@@ -205,7 +205,7 @@ NAMES = ("hull", "mast", "sail")
 
 
 def prepared(log: FamilyLog, *names: str) -> None:
-    """Each has its key."""
+    """Prepare these runs up to their keys."""
     for name in names:
         run = log.run(name)
         prepare = ask.prepare(run.epoch, child_session_key=child_key(run.run_id))
@@ -289,7 +289,7 @@ IN_A_BOX = SpawnOptions(requester_sandboxed=True)
 
 
 def judge_spawn_of(*sessions: Session, runs: tuple[Run, ...] = (), **request: Any) -> SpawnDecision:
-    """Judge a request of the root session, or of whom it names, as deep as it likes."""
+    """Decide a request of the root session, or of the one in the request, at any depth."""
     known = {session.session_key: session for session in sessions}
     under = policy(max_spawn_depth=5, allow_agents_from="agent", require_agent_id_from="defaults")
     on_record = {run.run_id: run for run in runs}
@@ -297,19 +297,19 @@ def judge_spawn_of(*sessions: Session, runs: tuple[Run, ...] = (), **request: An
 
 
 def asked_by(answered: SpawnDecision) -> Requester:
-    """The requester as it is recorded with the request."""
+    """Return the requester in the recorded request."""
     return next(event.requester for _, event in answered.changes if hasattr(event, "requester"))
 
 
 def first_seen(answered: SpawnDecision) -> SessionObserved:
-    """What is recorded of a session that was not known."""
+    """Return the first event of an unknown session."""
     event = answered.changes[0][1]
     assert isinstance(event, SessionObserved)
     return event
 
 
 def a_run_that_executes(**of_its_plan: Any) -> Run:
-    """The run of `CHILD`, with this in its plan."""
+    """Return the run of `CHILD` with these values in its plan."""
     history = [
         past.created(plan=plan(**of_its_plan)) if isinstance(event, type(past.created())) else event
         for event in past.a_started_run()
@@ -387,7 +387,7 @@ NOT_WRITTEN = rules.ATTACHMENTS.refusal("the disk is full", status="error")
 
 
 def answered(facts: ChildFacts, need: Need, run: Run, refused: str) -> ChildFacts:
-    """The facts with what was needed; what is `refused` is a place or a step."""
+    """Return the facts with the answer to a need; `refused` is a place or a step."""
     match need.what:
         case "agent":
             return facts.changed({"agent_id": run.agent_id})
@@ -409,7 +409,7 @@ def answered(facts: ChildFacts, need: Need, run: Run, refused: str) -> ChildFact
 def gone_through(
     stages: tuple[Stage, ...], run: Run, refused: str = "nothing", **known: Any
 ) -> tuple[list[str], RefusedChild | None]:
-    """What is needed, one after the other, and the refusal in the end."""
+    """Return the needs, in order, and the final refusal."""
     facts = ChildFacts(
         run=run, configuration=configuration({"id": "main"}), requester_sandboxed=False
     )
@@ -467,7 +467,7 @@ class Spawns(RuleBasedStateMachine):
             self.decisions_made_again_are_the_same()
 
     def decisions_made_again_are_the_same(self) -> None:
-        """What-if with nothing changed, once all is over; messages are not planned here."""
+        """Replay all decisions unchanged, once all is over; messages are not planned here."""
         for name in self.model.tree.lives:
             if self.real.run(name).continues is not None:
                 continue
@@ -571,8 +571,7 @@ class Spawns(RuleBasedStateMachine):
         self._tell(life, "stop", ask.stop(text=self.real.store("refusal", told.text)))
 
     def _crash(self, life: Life) -> None:
-        """Whoever held the run is lost; another goes on, and what the first still says is in
-        vain."""
+        """Replace the holder of the run; later commands of the first one are refused."""
         lost = self.real.run(life.name).epoch
         if life.stage == "started":
             self.model.outcomes[life.name] = "stopped" if life.is_stopping else "unknown"
@@ -653,7 +652,7 @@ class Spawns(RuleBasedStateMachine):
             assert (one.stage == "closed") == (name in self.model.tree.closed)
 
     def _life(self, pick: int, *stages: str) -> Life | None:
-        """One of the runs at these stages, or of all; None when there is none."""
+        """Return a run at one of these stages, or any; None if there is none."""
         lives = [one for one in self.model.tree.lives.values() if not stages or one.stage in stages]
         return lives[-1 - pick % len(lives)] if lives else None
 

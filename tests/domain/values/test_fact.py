@@ -1,4 +1,4 @@
-"""A fact that is changed is another fact, and its JSON says all that is not as usual."""
+"""A changed fact is another fact, and its JSON has all values that are not defaults."""
 
 import json
 from pathlib import Path
@@ -63,9 +63,9 @@ def test_fact_is_the_same_when_it_is_read_again(fact: Fact) -> None:
 
 
 def test_defaults_of_recorded_fields_stay() -> None:
-    """A default is left out of what is stored: with another one history would say something else.
+    """A stored fact omits defaults: with another default, a history would change.
 
-    If an event is to have another default, it needs a new version; a state, a new version of its
+    If an event needs another default, give it a new version; for a state, a new version of its
     projection.
     """
     found: dict[str, dict[str, object]] = {
@@ -84,7 +84,7 @@ def test_defaults_of_recorded_fields_stay() -> None:
 
 
 def test_default_that_was_read_is_left_out() -> None:
-    """msgspec leaves out the object that is the default, not one that is only equal to it."""
+    """msgspec omits the default object itself, not an equal one."""
     for kind in recorded_facts():
         for field in fields(kind):
             if field.default is not NODEFAULT:

@@ -1,4 +1,4 @@
-"""Every rule stands in one list, and nobody else gives a rule its name."""
+"""Every rule is in one list, and no other code names a rule."""
 
 import ast
 import json
@@ -24,26 +24,27 @@ SOURCES = [
     if path != LIST
 ]
 MENTIONED = re.compile(r"rule\b|\bRefusal\(|judged\(|is_refused_by\(", re.IGNORECASE)
-"""Source code without any of it gives no rule a name."""
+"""Source code without a match names no rule."""
 EXPLAINED = {one.name for one in (*RULES, *CHOICES)}
 
 
 def literals(node: ast.AST) -> Iterator[str]:
-    """Those that stand there plainly, or in a tuple, and have the form of a name."""
+    """Yield plain strings, also in a tuple, that have the form of a name."""
     for one in node.elts if isinstance(node, ast.Tuple) else [node]:
         if isinstance(one, ast.Constant) and re.fullmatch("[a-z_]+", str(one.value)):
             yield str(one.value)
 
 
 def is_called_rule(node: ast.AST) -> bool:
-    """Whether something of that name is a rule, or its name."""
+    """Return True if the name means a rule, or the name of one."""
     name = getattr(node, "attr", getattr(node, "id", ""))
     return isinstance(name, str) and name.lower().endswith("rule")
 
 
 def minted(tree: ast.AST) -> Iterator[str]:
-    """The names that source code gives to rules by itself: as an argument, by assigning or by
-    comparing."""
+    """Yield names that source code gives to rules, as an argument, by assignment or by
+    comparison.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))

@@ -1,4 +1,4 @@
-"""Every spelling of a session key comes down to one form."""
+"""Every spelling of a session key has one canonical form."""
 
 import pytest
 from hypothesis import given, settings

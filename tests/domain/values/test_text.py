@@ -180,7 +180,7 @@ SPACES = " \t\r\n\f\v"
 
 
 def by_hand(text: str) -> bytes | None:
-    """Bit by bit, and so without any library: what `text` stands for when nothing limits it."""
+    """Decode base64 bit by bit, without a library or limits."""
     signs = [sign for sign in text if sign not in SPACES]
     coded = [sign for sign in signs if sign != "="]
     padding = len(signs) - len(coded)

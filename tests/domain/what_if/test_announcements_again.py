@@ -1,4 +1,4 @@
-"""A run was announced: where its announcement would go under another configuration."""
+"""What-if for announcements: where one would go under another configuration."""
 
 import base64
 
@@ -25,7 +25,7 @@ BASE = but(setup(default={"subagents": {"maxSpawnDepth": 2}}), BINDING)
 
 
 def sending(**webhooks: Values) -> Values:
-    """A file with webhooks of these names, which are sent what is said of each."""
+    """Return a file with webhooks of these names and values."""
     listed = [
         {"id": name, "url": f"http://hooks.example/{name}", "secrets": [SECRET], **values}
         for name, values in webhooks.items()
@@ -34,12 +34,12 @@ def sending(**webhooks: Values) -> Values:
 
 
 def hooks(**named: Values) -> Values:
-    """A file with these hooks."""
+    """Return a file with these hooks."""
     return but(BASE, {"spawnlog": {"hooks": named}})
 
 
 def delivering(is_delivered: bool) -> Values:
-    """A runtime that brings the result to the thread itself, or does not."""
+    """Return a runtime that delivers the result to the thread itself, or does not."""
     command = {"type": "command", "command": ["true"], "deliversToOrigin": is_delivered}
     return but(BASE, {"agents": {"defaults": {"runtime": command}}})
 
@@ -61,7 +61,7 @@ NEVER, ITSELF = delivering(is_delivered=False), delivering(is_delivered=True)
 
 
 def sent_to(*then: str, now: tuple[str, ...]) -> Outcome:
-    """To whom it was sent, and to whom it would be."""
+    """Return the outcome with the recorded and the new webhooks."""
     return differs("announcement", "/webhooks", [*then], [*now])
 
 

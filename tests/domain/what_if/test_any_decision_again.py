@@ -1,4 +1,4 @@
-"""Any decision under any configuration: decided again, it is what would have been recorded."""
+"""Any decision under any configuration: the replay equals the decision that would be recorded."""
 
 import base64
 from typing import Any
@@ -31,7 +31,7 @@ from tests.support.tiers import examples
 
 
 def really(then: RecordedDecision, now: RecordedDecision) -> tuple[str, str | None]:
-    """The verdict, by looking at what was recorded under both; the rule that came or went."""
+    """Return the verdict from the decisions recorded under both, and the rule that differs."""
     before, after = then.refused, now.refused
     if before is not None and after is not None:
         return "same", after.rule if after.rule != before.rule else None
@@ -69,19 +69,19 @@ def really(then: RecordedDecision, now: RecordedDecision) -> tuple[str, str | No
 
 
 def default(rules: Rules) -> str:
-    """The default agent."""
+    """Return the default agent."""
     marked = rules.marked
     return marked if marked is not None and marked in rules.agents else next(iter(rules.agents))
 
 
 def folders(rules: Rules) -> object:
-    """Return the configuration that says which requested folder may be used."""
+    """Return the configuration that decides which requested folder may be used."""
     own = {name: word.workspace for name, word in rules.agents.items()}
     return rules.roots, rules.defaults.workspace, own
 
 
 def is_known(then: Rules, now: Rules, missing: tuple[str, ...]) -> bool:
-    """Whether what is said to be missing is not on record indeed."""
+    """Return True if facts reported as missing are really not on record."""
     changed = {
         "the requester: its key": (then.main_key, default(then)) != (now.main_key, default(now)),
         "the workspace:": folders(then) != folders(now),
@@ -125,7 +125,7 @@ HOOKS = ("subagentSpawning", "subagentSpawned", "subagentEnded", "onSubagentEnde
 
 
 def webhook(name: str, **values: Any) -> Values:
-    """Somebody whom announcements are sent."""
+    """Return a webhook."""
     return {"id": name, "url": f"http://hooks.example/{name}", "secrets": [SECRET], **values}
 
 
@@ -140,7 +140,7 @@ COMMAND: Values = {"type": "command", "command": ["true"]}
 
 @st.composite
 def settings_of_all(draw: st.DrawFn) -> Values:
-    """A file."""
+    """Draw a file."""
     hooks = draw(st.sets(st.sampled_from(HOOKS), max_size=2))
     runtime = {**COMMAND, "deliversToOrigin": draw(st.booleans())}
     return but(
@@ -169,7 +169,7 @@ ORIGINS = st.sampled_from([None, HERE, THERE, '{"to": "room:1"}', "no address"])
 
 @st.composite
 def told(draw: st.DrawFn) -> Spawn:
-    """A spawn or a message, of which somebody may be told."""
+    """Draw a spawn or a message, perhaps with announcements."""
     kind = draw(st.sampled_from([Spawn, Sent]))
     depth = draw(st.sampled_from([0, 0, 1]))
     return kind(
@@ -204,7 +204,7 @@ def test_announced_decision_is_what_would_be_recorded(
 
 
 def is_unaffected(asked: Spawn, then: Values, now: Values, *announcing: Values) -> bool:
-    """Return True if nobody has to look at it. Between the two there were these."""
+    """Return True if the fast path decides it. The other configurations were active in between."""
     others = [Configuration.model_validate(one) for one in (then, *announcing)]
     change = change_of(then, now)
     alone = differ_in_limits_alone(change, others)
@@ -212,7 +212,7 @@ def is_unaffected(asked: Spawn, then: Values, now: Values, *announcing: Values) 
 
 
 def require_same(asked: Spawn, then: Values, now: Values) -> None:
-    """To whoever looks at it, if nobody has to."""
+    """Assert that a full replay agrees with the fast path, if that decides it."""
     known = is_unaffected(asked, then, now)
     event(f"unaffected: {known}")
     if known:
@@ -250,7 +250,7 @@ def setting(
     scripts: tuple[Values, ...] = (),
     **subagents: Any,
 ) -> Values:
-    """Three agents: one that may be in a sandbox, two of which each has a level of thinking."""
+    """Return a file with three agents: one possibly in a sandbox, two with thinking levels."""
     return limits(
         {"id": "main", "sandbox": {"mode": main}},
         {"id": "writer", "subagents": {"thinking": writer}},
@@ -336,7 +336,7 @@ def test_spawn_in_preparation_has_nothing_to_compare_with() -> None:
 
 
 def test_refusal_after_the_range_cannot_be_compared() -> None:
-    """It stands in one append with its request, and a range may end between them."""
+    """A range may end between the refusal and its request, which are in one append."""
     crowded = Spawn(active_children=5)
     record = crowded.record(BASE).changed({"refused": None})
     found = crowded.again(BASE, setting(maxChildrenPerAgent=4), record=record).verdict

@@ -1,4 +1,4 @@
-"""Decisions one after another: batches, and who would have been counted."""
+"""What-if for consecutive decisions: batches, and the runs that would count."""
 
 from collections.abc import Iterable
 from itertools import product
@@ -30,7 +30,9 @@ WAYS = ("fit", "unfit")
 
 
 def setting(writer: str = "fit", editor: str = "fit", **subagents: Any) -> Values:
-    """Scripts name one of two agents; one that is unfit has a word for thinking that is none."""
+    """Return a file whose scripts propose one of two agents; an unfit one has an invalid thinking
+    level.
+    """
     words = {"fit": "low", "unfit": SAGE}
     agents = [
         {"id": name, "subagents": {"thinking": words[way]}}
@@ -40,7 +42,7 @@ def setting(writer: str = "fit", editor: str = "fit", **subagents: Any) -> Value
 
 
 def member(number: int, of: int, agent_id: str) -> Spawn:
-    """A task, for which a script names this agent."""
+    """Return a task of a batch whose script proposes this agent."""
     ids = tuple(run_id(one) for one in range(1, of + 1))
     return Spawn(
         number=number,
@@ -52,12 +54,12 @@ def member(number: int, of: int, agent_id: str) -> Spawn:
 
 
 def batch(*agent_ids: str) -> list[Spawn]:
-    """A task for each."""
+    """Return one task per agent."""
     return [member(number, len(agent_ids), one) for number, one in enumerate(agent_ids, start=1)]
 
 
 def lived(tasks: list[Spawn], values: Values) -> list[Spawn]:
-    """The same as they are lived: the first that cannot be prepared refuses all others."""
+    """Return the tasks as recorded: the first that cannot be prepared refuses all others."""
     refused = [one.record(values).refused for one in tasks]
     first = next((at for at, one in enumerate(refused) if one is not None), None)
     if first is None or refused[first].step == "admission":  # type: ignore[union-attr]
@@ -66,13 +68,13 @@ def lived(tasks: list[Spawn], values: Values) -> list[Spawn]:
 
 
 def again(tasks: list[Spawn], then: Values, now: Values) -> list[Verdict]:
-    """The verdicts of all of them."""
+    """Return the verdicts of all tasks."""
     members = [(one.record(then), one.again(then, now)) for one in lived(tasks, then)]
     return [one.verdict for one in decide_batch_again(members)]
 
 
 def said(verdicts: list[Verdict]) -> list[tuple[str, str | None]]:
-    """Verdicts and rules."""
+    """Return verdicts and rules."""
     return [(one.verdict, one.rule) for one in verdicts]
 
 
@@ -139,7 +141,7 @@ def test_it_is_what_would_have_been_lived(agent_ids: tuple[str, ...], now: tuple
 
 
 def decided(*verdicts: Verdict, refused_by: tuple[str | None, ...] = ()) -> list[Verdict]:
-    """As if each had been decided so by itself."""
+    """Return the verdicts as if each was decided alone."""
     rules = refused_by or (None,) * len(verdicts)
     members: list[tuple[RecordedDecision, DecidedAgain]] = [
         (Spawn(number=at, refused_by=rule).record(limits()), DecidedAgain(one))
@@ -178,29 +180,29 @@ FEW = {"agents": {"defaults": {"subagents": {"maxChildrenPerAgent": 1}}}}
 
 
 def child(number: int, agent_id: str | None = "writer", **values: Any) -> Spawn:
-    """A spawn of a root session."""
+    """Return a spawn of a root session."""
     return Spawn(number=number, agent_id=agent_id, **values)
 
 
 def noted(counts: Cascade, asked: Spawn, then: Values, now: Values) -> DecidedAgain:
-    """It is decided again, and taken in."""
+    """Replay a decision and apply it to the cascade."""
     decided = asked.again(then, now, decide=counts.decide)
     counts.note(asked.record(then), decided)
     return decided
 
 
 def newly_allowed(number: int) -> str:
-    """What is not known of such a run."""
+    """Return the unknown fact about a newly allowed run."""
     return f"how long run {run_id(number)}, newly allowed, would have run"
 
 
 def undecided(number: int) -> str:
-    """What is not known of a run that cannot be decided again."""
+    """Return the unknown fact about a run that cannot be replayed."""
     return f"whether run {run_id(number)}, which cannot be decided again, would have run"
 
 
 def following(asked: Iterable[Spawn], then: Values, now: Values) -> Cascade:
-    """What came of these in their order."""
+    """Return the cascade after these decisions."""
     counts = Cascade()
     for one in asked:
         noted(counts, one, then, now)
@@ -331,14 +333,14 @@ SAID = '{"agent": "writer"}'
 
 
 def routing(key: str | None) -> Values:
-    """A file in which a script may name another agent, under this key."""
+    """Return a file in which a script may propose another agent under this key."""
     script = {**ROUTER, "agentIdOverrideKey": key}
     listed = [{"id": "main", "subagents": {"contextScripts": {"run": [script]}}}, {"id": "writer"}]
     return but(BASE, {"agents": {"list": listed}})
 
 
 def routed() -> Spawn:
-    """One whose script names the agent `writer`, wherever that is read."""
+    """Return a spawn whose script proposes the agent `writer`, if its output is read."""
     printed = receipt("router", "empty", output=ref(SAID), exit_code=0, error=None)
     asked = child(1, agent_id=None, receipts=(printed,))
     asked.texts.keep(SAID)
@@ -412,7 +414,7 @@ def test_child_works_in_its_requesters_folder_of_now() -> None:
 
 
 def naming(number: int, via: str, name: str = "a", **values: Any) -> Spawn:
-    """A spawn that waits for run 1, by its label."""
+    """Return a spawn that depends on run 1 by its label."""
     run = fact_of(Dependency, {"run_id": run_id(1), "name": name, "via": via})
     return child(number, agent_id=None, changes={"dependencies": (run,)}, **values)
 
@@ -570,7 +572,7 @@ def test_more_than_can_be_remembered_is_said(monkeypatch: pytest.MonkeyPatch) ->
 def test_active_children_lie_between_known_and_possible(
     steps: list[tuple[int, str]],
 ) -> None:
-    """A plain ledger beside it: who holds a place now, and who would for sure."""
+    """Compares with a plain ledger: runs that hold a place, and those that would for sure."""
     counts, recorded, sure, perhaps = Cascade(), set[int](), set[int](), list[int]()
     for number, what in steps:
         if what == "release":

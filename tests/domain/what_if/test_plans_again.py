@@ -1,4 +1,4 @@
-"""A child is planned again, for a spawn or a message: its model, agent, credentials and folder."""
+"""What-if for plans of a spawn or a message: model, agent, credentials and folder."""
 
 from typing import Any
 
@@ -34,34 +34,34 @@ COMMAND: Values = {"type": "command", "command": ["true"]}
 
 
 def subagents(**values: Any) -> Values:
-    """With this for all sub-agents."""
+    """Return a file with these values for all sub-agents."""
     return but(BASE, {"agents": {"defaults": {"subagents": values}}})
 
 
 def own_list(**values: Any) -> Values:
-    """What the agent `writer` says itself."""
+    """Return an agent list with these values for `writer`."""
     return {"agents": {"list": [{"id": "main"}, {"id": "writer", **values}, {"id": "editor"}]}}
 
 
 def writer(**values: Any) -> Values:
-    """With this for the agent `writer`."""
+    """Return a file with these values for the agent `writer`."""
     return but(BASE, own_list(**values))
 
 
 def priced(**cost: int) -> Values:
-    """With a model that costs so much."""
+    """Return a file with a model at this price."""
     offered = {"models": [{"id": "small", "cost": cost}]}
     return but(BASE, {"models": {"providers": {"acme": offered}}})
 
 
 def hooks(*names: str) -> Values:
-    """With these hooks."""
+    """Return a file with these hooks."""
     section = {one: {"url": f"http://hooks.example/{one}"} for one in names}
     return but(BASE, {"spawnlog": {"hooks": section}})
 
 
 def named(alias: str, stands_for: str) -> Values:
-    """With an alias of a model."""
+    """Return a file with an alias of a model."""
     return but(BASE, {"agents": {"defaults": {"models": {stands_for: {"alias": alias}}}}})
 
 
@@ -167,7 +167,7 @@ NAMING = Spawn(folder=True)
 
 
 def slow(values: Values) -> Values:
-    """The same, with another level of thinking."""
+    """Return the file with another thinking level."""
     return but(values, {"agents": {"defaults": {"subagents": {"thinking": "low"}}}})
 
 

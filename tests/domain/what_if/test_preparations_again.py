@@ -1,4 +1,4 @@
-"""A child is prepared again: its context scripts, its preamble and files, its thread, its steps."""
+"""What-if for preparations: context scripts, preamble, files, thread, and steps."""
 
 from typing import Any
 
@@ -43,12 +43,12 @@ OUTPUT = '{"message": "a fact", "note": "a note", "agent": "editor"}'
 
 
 def running(*scripts: Values, agents: tuple[str | Values, ...] = ("editor",)) -> Values:
-    """These run for everybody."""
+    """Return a file with these scripts for every agent."""
     return setup(*agents, default={"subagents": {"contextScripts": {"run": list(scripts)}}})
 
 
 def ran(name: str, injected: str | None = None, **changes: Any) -> ScriptReceipt:
-    """A script that printed the output."""
+    """Return the receipt of a script that printed the output."""
     said: dict[str, Any] = {"output": ref(OUTPUT), "exit_code": 0, "error": None}
     said["injected"] = ref(injected) if injected is not None else None
     outcome = "injected" if injected is not None else "empty"
@@ -56,7 +56,7 @@ def ran(name: str, injected: str | None = None, **changes: Any) -> ScriptReceipt
 
 
 def spawn(*receipts: ScriptReceipt, **values: Any) -> Spawn:
-    """A spawn for which these ran."""
+    """Return a spawn with these receipts."""
     made = Spawn(receipts=receipts, **values)
     for text in (OUTPUT, "a fact"):
         made.texts.keep(text)
@@ -81,7 +81,7 @@ KNOWN = {"script": "facts", "position": "append"}
 
 
 def thinking(agent_id: str) -> Values:
-    """The router, and one agent that thinks."""
+    """Return a file with the router, and one agent with a thinking level."""
     levels: Values = {"main": {}, "editor": {}, agent_id: {"thinking": "high"}}
     listed = [{"id": one, "subagents": levels[one]} for one in ("main", "editor")]
     return but(THEN, {"agents": {"list": listed}})
@@ -159,7 +159,7 @@ CUT_FILES = unknown("the bootstrap files: only their text within the earlier lim
 
 
 def words(characters: int, **own: Any) -> Values:
-    """So many characters of the preamble are kept."""
+    """Return a file that limits the preamble to this many characters."""
     return setup(
         {"id": "main", "subagents": own},
         default={"subagents": {"contextPreambleMaxChars": characters}},
@@ -167,12 +167,12 @@ def words(characters: int, **own: Any) -> Values:
 
 
 def files(one: int, together: int = 150_000) -> Values:
-    """So many characters of one file, and of all."""
+    """Return a file that limits one bootstrap file, and all together, in characters."""
     return setup(default={"bootstrapMaxChars": one, "bootstrapTotalMaxChars": together})
 
 
 def cut_at(characters: int) -> Spawn:
-    """A child whose files were cut."""
+    """Return a child whose bootstrap files were truncated."""
     whole = [BootstrapFile("AGENTS.md", "x" * 1_000), BootstrapFile("TOOLS.md", "y" * 1_000)]
     cut = select_bootstrap_files(whole, BootstrapLimits(characters, 150_000))
     assert cut.warnings
@@ -286,7 +286,7 @@ RESPAWN = RespawnFacts(run_id=run_id(7), transcript_up_to=3)
 
 
 def taking(values: Values = BASE, **attachments: int | bool) -> Values:
-    """A file that lets spawns attach files, within these limits."""
+    """Return a file that permits attachments within these limits."""
     section = {"attachments": {"enabled": True, **attachments}}
     return but(values, {"tools": {"sessions_spawn": section}})
 
@@ -323,13 +323,13 @@ for one in (UNROUTED, ROUTED_FORK):
 
 
 def routing(key: str | None) -> Values:
-    """A file in which a script may name another agent, under this key."""
+    """Return a file in which a script may propose another agent under this key."""
     own = {"contextScripts": {"run": [{**ROUTER, "agentIdOverrideKey": key}]}}
     return but(BASE, {"agents": {"list": [{"id": "main", "subagents": own}, {"id": "writer"}]}})
 
 
 def preparing(values: Values, hook: Values | None = HOOK) -> Values:
-    """A file with an engine that prepares."""
+    """Return a file with a preparing context engine."""
     return but(values, {"spawnlog": {"hooks": {"prepareSubagentSpawn": hook}}})
 
 
@@ -391,7 +391,7 @@ def test_step(row: Case) -> None:
 
 
 def is_unaffected(asked: Spawn, then: Values, now: Values) -> bool:
-    """Return True if nobody has to look at it."""
+    """Return True if the fast path decides it."""
     change = change_of(then, now)
     alone = differ_in_limits_alone(change, [change.then.configuration])
     return alone and is_admitted_alike(change, asked.record(then).request)

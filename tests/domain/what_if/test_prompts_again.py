@@ -1,4 +1,4 @@
-"""Given a child's prompt, which one it would have been given under another configuration."""
+"""What-if for prompts: which prompt a child would have under another configuration."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -36,7 +36,7 @@ TOLD = Spawn(
 
 
 def at_start(asked: Spawn, values: Values) -> Run:
-    """The run when its prompt was composed."""
+    """Return the run when its prompt was composed."""
     return run_of(*asked.events(values))
 
 
@@ -50,9 +50,13 @@ def compared(
     shared: tuple[SharedKey, ...] = (),
     said: tuple[str, str] = ("", ""),
 ) -> Verdict | None:
-    """The prompt that was composed, held against that of now. `erased` are texts that are gone
-    since, `forgotten` those that were gone when it was composed, which `said` the second of two
-    words in the place of the first."""
+    """Return the verdict on the composed prompt under the other configuration.
+
+    Args:
+        erased: Texts erased since.
+        forgotten: Texts that were erased when it was composed.
+        said: Replaces the first of two words by the second in the composed prompt.
+    """
     record, run = asked.record(then), at_start(asked, then)
     assert record.created is not None
     known = {ref(one).id: one for one in ("a fact", "in front", '"go on"')} | asked.texts.known
@@ -80,7 +84,7 @@ def _id(shared: SharedKey) -> UUID:
 
 
 def where(found: Verdict | None) -> tuple[str, str]:
-    """The verdict, and the first part that differs."""
+    """Return the verdict and the first part that differs."""
     assert found is not None
     assert found.difference is not None, found
     return found.verdict, found.difference.field
@@ -123,7 +127,7 @@ def test_message_composed_again_is_the_same_to_the_byte() -> None:
 
 
 def scripted(*changes: Values) -> Values:
-    """Both scripts, with this said otherwise."""
+    """Return a file with both scripts and these changes."""
     both: list[Values] = [
         {"id": "facts", "uri": "/scripts/facts"},
         {"id": "front", "uri": "/scripts/front", "position": "prepend"},
@@ -211,7 +215,7 @@ def test_part_before_an_erased_channel_still_differs() -> None:
 
 
 def test_part_of_the_message_still_differs() -> None:
-    """However far behind."""
+    """The difference may be at any distance."""
     long = TOLD.changed(task="look around " * 1_000)
     gone = but(scripted(), {})
     del gone["agents"]["defaults"]["subagents"]["contextScripts"]["run"][0]

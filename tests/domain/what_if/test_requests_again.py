@@ -1,4 +1,4 @@
-"""A spawn is requested again: who asks, and whether it is admitted under other limits."""
+"""What-if for requests: the requester, and admission under other limits."""
 
 from collections.abc import Mapping
 from uuid import UUID
@@ -106,7 +106,7 @@ def test_rule_without_limit_refuses_under_any() -> None:
 
 
 def named(*events: RunEvent) -> Mapping[UUID, Run]:
-    """The run that is waited for, as it was then."""
+    """Return the state of the dependency at that time."""
     return {run_id(7): run_of(*events)}
 
 
@@ -116,7 +116,7 @@ CYCLE = still_refused("allow_agents", "dependency_cycle")
 
 
 def waiting_below(number: int) -> Spawn:
-    """A spawn by a run below that one."""
+    """Return a spawn by a run below that one."""
     changes = {"dependencies": (OTHER,), "ancestors": (run_id(number),)}
     return WAITING.changed(requester=below(), changes=changes)
 
@@ -199,12 +199,12 @@ def test_short_key_may_stand_for_another_session() -> None:
 
 
 def allowing(*agents: str | Values) -> Values:
-    """A file in which anybody may be asked for, by a child too."""
+    """Return a file in which every agent is allowed, for children, too."""
     return setup(*agents, default={"subagents": {"allowAgents": ["*"], "maxSpawnDepth": 2}})
 
 
 def main(mode: str) -> Values:
-    """The agent main, in a sandbox in this mode."""
+    """Return the agent main with this sandbox mode."""
     return {"id": "main", "sandbox": {"mode": mode}, "runtime": ISOLATING}
 
 

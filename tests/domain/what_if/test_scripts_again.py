@@ -1,4 +1,4 @@
-"""Scripts printed something for a spawn: what that comes to when they are configured otherwise."""
+"""What-if for scripts: the effect of recorded output under another configuration."""
 
 import base64
 from typing import Any, NamedTuple
@@ -20,19 +20,19 @@ TEXTS: dict[UUID, str] = {}
 
 
 def kept(text: str) -> Any:
-    """A text that is on record."""
+    """Store a text on record. Return its reference."""
     found = ref(text)
     TEXTS[found.id] = text
     return found
 
 
 def script(name: str, **values: Any) -> Values:
-    """How a script is configured."""
+    """Return the configuration of a script."""
     return {"id": name, "uri": f"/scripts/{name}", "position": "prepend", **values}
 
 
 def configured(*scripts: Values, agents: tuple[str, ...] = (), **spawnlog: Any) -> Values:
-    """A configuration with these for everybody."""
+    """Return a configuration with these scripts for every agent."""
     return {
         "agents": {
             "defaults": {"subagents": {"contextScripts": {"run": list(scripts)}}},
@@ -43,7 +43,7 @@ def configured(*scripts: Values, agents: tuple[str, ...] = (), **spawnlog: Any) 
 
 
 def printed(name: str, output: str, injected: str | None = None, **changes: Any) -> ScriptReceipt:
-    """A script that ended well."""
+    """Return the receipt of a successful script."""
     said = {
         "outcome": "injected" if injected is not None else "empty",
         "output": kept(output),
@@ -65,7 +65,7 @@ def again(
     override_to: str | None = None,
     erased: bool = False,
 ) -> ReplayedScripts:
-    """What is given for a spawn that these scripts ran for."""
+    """Return the replay of a spawn with these receipts."""
     resolved = ScriptsResolved(receipts=tuple(receipts), candidates=candidates)
     events: list[Any] = [requested(), resolved]
     if override_to is not None:
@@ -80,7 +80,7 @@ def again(
 
 
 class Replay(NamedTuple):
-    """A row: what scripts printed, the files of then and of now, and what is expected."""
+    """A row: outputs, the file then and now, and the expected result."""
 
     receipts: list[ScriptReceipt]
     then: Values
@@ -89,7 +89,7 @@ class Replay(NamedTuple):
 
 
 def said(found: ReplayedScripts) -> str:
-    """Which script puts what where, such as `a^one b_two`: in front of the task or behind it."""
+    """Return the text and place of each script: `a^one b_two` is before and after the task."""
     return " ".join(
         one.script_id
         + {"prepend": "^", "append": "_"}[one.position]

@@ -1,4 +1,4 @@
-"""The server of this folder: children in threads, which hooks bind and are told of."""
+"""Server of this folder: children in threads that hooks bind."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,7 +37,7 @@ def one_server(databases: Databases, one_outside: HookServer) -> Iterator[Server
 
 @pytest.fixture
 def outside(one_outside: HookServer) -> Iterator[HookServer]:
-    """Who is told and asked over HTTP; it binds every thread, and was asked nothing yet."""
+    """Yield the hook server, which binds every thread and has no calls yet."""
     one_outside.forget()
     one_outside.replies("subagentSpawning", Reply(said=BOUND))
     yield one_outside
@@ -46,6 +46,6 @@ def outside(one_outside: HookServer) -> Iterator[HookServer]:
 
 @pytest.fixture
 def server(one_server: Server, outside: HookServer) -> Server:
-    """The server, which runs whatever the test before has made of it."""
+    """Return the server, running whatever the previous test did to it."""
     one_server.ensure_running()
     return one_server

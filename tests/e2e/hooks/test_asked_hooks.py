@@ -48,7 +48,7 @@ def require_no_children(server: Server, body: dict[str, Any]) -> None:
 
 
 def asked(outside: HookServer, run_id: str) -> list[tuple[str, str]]:
-    """Return the calls about a run: the hook, and what its key ends with."""
+    """Return the calls about a run: the hook, and the suffix of its key."""
     calls = [(call.hook, call.key.partition(":")) for call in outside.calls()]
     return [(hook, key) for hook, (of, _, key) in calls if of == run_id]
 

@@ -1,4 +1,4 @@
-"""`examples/budget.py`, which refuses spawns once the runs of the day have cost enough."""
+"""`examples/budget.py`, which refuses spawns once the runs of the day have reached a cost."""
 
 import json
 import os
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.server, pytest.mark.nightly]
 USED = {"type": "usage", "inputTokens": 500_000, "outputTokens": 0, "provider": "p", "model": "m"}
 PAID = shell(f"echo '{json.dumps(USED)}'", output="jsonl")
 PRICES = {"providers": {"p": {"models": [{"id": "m", "cost": {"input": 1.0, "output": 2.0}}]}}}
-"""Half a dollar a run."""
+"""Half a dollar per run."""
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def server(databases: Databases) -> Iterator[Server]:
 
 @pytest.fixture
 def budget_url(server: Server) -> Iterator[str]:
-    """Where the program listens, with a budget of 80 cents a day."""
+    """Yield the address of the program, with a budget of 80 cents per day."""
     with subprocess.Popen(
         [sys.executable, ROOT / "examples" / "budget.py", "--port", "0", "--dollars", "0.8"],
         env={**os.environ, "SPAWNLOG_URL": server.url, "SPAWNLOG_TOKEN": server.token},

@@ -27,7 +27,7 @@ MESSAGE = "and then?"
 
 @pytest.fixture
 def twin(server: Server) -> Iterator[Server]:
-    """Another server on the same log."""
+    """Yield another server on the same log."""
     with server.twin() as other:
         yield other
 
@@ -220,8 +220,13 @@ def killed_at_stop(server: Server, key: str, moment: str) -> None:
 def require_put_away(
     server: Server, outside: HookServer, name: str, key: str, *runs: str, deaths: int = 1
 ) -> set[str]:
-    """Require that all of a session is put away, whose runs these are, the newest first, and that
-    its end was told with one key, and once more at most for each death. Return why."""
+    """Assert that a whole session with these runs is archived, newest run first.
+
+    Its end was reported with one key, repeated at most once per death.
+
+    Returns:
+        The reasons of the end.
+    """
     for run_id in runs:
         server.wait_steps(run_id, "RunArchived")
     session = server.session(key)

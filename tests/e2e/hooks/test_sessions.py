@@ -238,7 +238,7 @@ def test_session_continues_after_run_that_could_not_be_launched(
 
 
 def spoken(server: Server, run_id: str) -> list[str]:
-    """Return what children said in a run, by its transcript."""
+    """Return the messages of the children in a run's transcript."""
     said = [body for kind, body in entries_of(server.http, run_id) if kind == "message"]
     return [str(body["text"]) for body in said if body["role"] != "user"]
 
@@ -357,7 +357,7 @@ def test_killed_stop_reaches_those_below(server: Server, what: str) -> None:
 
 @pytest.mark.kill
 def test_half_put_away_session_takes_no_message(server: Server) -> None:
-    """It is about to be archived when the server dies, and nobody has come to it since."""
+    """The server dies before it archives the session, and no other has done so since."""
     first = server.accepted(**threaded("half", agentId="boss", task="half", cleanup="delete"))
     below = str(server.run(first, "ended")["resultText"])
     server.began(below)

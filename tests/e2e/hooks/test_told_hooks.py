@@ -1,4 +1,4 @@
-"""Hooks that are told of children and that say where results go, also those that hang."""
+"""Hooks about children and delivery targets, also those that hang."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta

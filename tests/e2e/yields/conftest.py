@@ -1,4 +1,4 @@
-"""The server of this folder: orchestrators that yield."""
+"""Server of this folder: orchestrators that yield."""
 
 from collections.abc import Iterator
 
@@ -17,6 +17,6 @@ def one_server(databases: Databases) -> Iterator[Server]:
 
 @pytest.fixture
 def server(one_server: Server) -> Server:
-    """The server, which runs whatever the test before has made of it."""
+    """Return the server, running whatever the previous test did to it."""
     one_server.ensure_running()
     return one_server

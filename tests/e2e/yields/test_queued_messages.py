@@ -1,4 +1,4 @@
-"""Messages to a session at work wait for its run, and their ids can be used at once."""
+"""Messages to an active session wait for its run; their ids can be used at once."""
 
 import uuid
 from collections.abc import Callable, Iterator

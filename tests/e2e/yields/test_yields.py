@@ -1,4 +1,4 @@
-"""Orchestrators yield and are woken by what their children report, also when a server is killed."""
+"""Orchestrators yield and are woken by their children's reports, also when a server is killed."""
 
 import os
 from collections import Counter
@@ -142,7 +142,9 @@ def name_at(moment: str, event: str) -> str:
 
 
 def settled(server: Server, name: str) -> list[dict[str, Any]]:
-    """The runs of a session when all is over, and every one is in an inbox once at most."""
+    """Return the runs of a session when all are over; assert that each is in an inbox at most
+    once.
+    """
     first = server.http.get("/v1/runs", params={"label": name, "order": "asc"}).json()["items"][0]
     runs = turns_of(server, str(first["runId"]))
     entries = announcements(server, name)
@@ -226,13 +228,13 @@ def test_a_message_that_waits_survives_a_kill(server: Server, moment: str, event
 
 
 def reports_in(server: Server, run_id: str) -> list[str]:
-    """The children that the message of a run tells of, by the event."""
+    """Return the children whose reports are in the message of a run, by the event."""
     items = server.http.get(f"/v1/runs/{run_id}/events").json()["items"]
     return [str(one) for one in items[0]["payload"]["completions"]]
 
 
 NESTS = int(os.environ.get("SPAWNLOG_TEST_NESTS", "12"))
-"""How many: a longer run takes 200."""
+"""Number of nests; a longer run uses 200."""
 
 SECONDS_MAX = 30 + 3 * NESTS
 NEST = {"turns": 1, "children": [{"turns": 1, "children": [{"turns": 1, "children": [{}]}]}]}

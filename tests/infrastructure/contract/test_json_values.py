@@ -1,4 +1,4 @@
-"""JSON from outside: a key that stands twice is found, and named by its place."""
+"""JSON from outside: a duplicate key is found, and named by its place."""
 
 import json
 from typing import Any
@@ -28,7 +28,7 @@ def written(text: str, choice: int) -> str:
 
 @some.composite
 def documents(draw: some.DrawFn, depth: int = 3) -> str:
-    """A JSON text in which objects may have a key twice."""
+    """Draw a JSON text whose objects may have duplicate keys."""
     kind = draw(some.integers(0, 4 if depth else 1))
     if kind == 0:
         return written(draw(TEXTS), draw(some.integers(0, 3)))

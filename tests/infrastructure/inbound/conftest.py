@@ -1,4 +1,4 @@
-"""The warm server of all tests of HTTP and of the tools for models."""
+"""The shared server of all tests of HTTP and MCP."""
 
 from collections.abc import Iterator
 
@@ -10,6 +10,8 @@ from tests.support.servers.server import Server
 
 @pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The server. Each test spawns for a session of its own, so that none sees another's runs."""
+    """Yield the server. Each test spawns for its own session, so that tests do not see each other's
+    runs.
+    """
     with http_server(tmp_path_factory.mktemp("door")) as server:
         yield server

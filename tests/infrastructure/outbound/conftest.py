@@ -1,4 +1,4 @@
-"""A launcher that leaves no process and no descriptor behind, or the test fails."""
+"""A launcher; a test fails if it leaves a process or an open descriptor."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""Connections of a server end a wait for a lock themselves, so that the error names the lock."""
+"""A server's connections end a wait for a lock themselves, so that the error names the lock."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -22,7 +22,7 @@ def connector_of(url: str) -> DatabaseConnector:
 
 @asynccontextmanager
 async def opened(url: str, lease_seconds: float | None) -> AsyncIterator[LogConnection]:
-    """A direct connection, or one for leases of so many seconds."""
+    """Yield a direct connection, or one for leases of this many seconds."""
     if lease_seconds is None:
         async with await connector_of(url).connect() as connection:
             yield connection

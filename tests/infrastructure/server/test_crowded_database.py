@@ -1,4 +1,4 @@
-"""A database without a connection to spare says so, and how many a server holds."""
+"""A database without a spare connection is named, with the number that a server uses."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,7 +38,7 @@ def test_crowded_database_is_named_with_its_remedy(crowded_url: str, tmp_path: P
 def test_start_without_file_names_crowded_database(
     crowded_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last connection is taken after the start has looked at the database."""
+    """The last connection is taken after the start has inspected the database."""
     monkeypatch.delenv(operations.CONFIG_VARIABLE, raising=False)
     database = Database(crowded_url, lambda: None, lambda: None)
     monkeypatch.setattr(operations, "open_database", lambda *_: database)

@@ -1,4 +1,4 @@
-"""Libraries that a server does without until a request needs them."""
+"""Libraries that a server loads only when a request needs them."""
 
 import asyncio
 import subprocess

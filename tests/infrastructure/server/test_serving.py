@@ -1,4 +1,4 @@
-"""What a running server takes over from a changed file, and how long its end may take."""
+"""Values that a running server takes from a changed file, and the time limit of its end."""
 
 import os
 import subprocess
@@ -122,7 +122,7 @@ class Active:
 
 
 def broken() -> Configuration:
-    """A configuration under which `main` is no session, as no file can say it."""
+    """Return a configuration in which `main` is not a session, which no file can contain."""
     return Configuration().model_copy(
         update={"session": SessionSection.model_construct(main_key="x" * 600)}
     )

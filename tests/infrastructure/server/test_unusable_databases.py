@@ -42,7 +42,7 @@ def test_malformed_url_is_not_repeated(tmp_path: Path, rest: str) -> None:
 def foreign_url(
     request: pytest.FixtureRequest, databases: Databases, database_url: str
 ) -> Iterator[str]:
-    """An empty database of another encoding, in which no text has its place."""
+    """Yield an empty database of another encoding, which cannot store every text."""
     name = f"{conninfo_to_dict(database_url)['dbname']}_{request.param.lower()}"
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(

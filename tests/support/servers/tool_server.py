@@ -32,16 +32,16 @@ class ToolServer:
         self._app = self._tools.streamable_http_app(stateless_http=True)
 
     def add(self, one: int, other: int) -> int:
-        """The sum."""
+        """Return the sum."""
         self.calls.append("add")
         return one + other
 
     def fail(self) -> str:
-        """Fails."""
+        """Fail."""
         raise ValueError("the tool is out of order")
 
     async def hang(self) -> str:
-        """Never ends."""
+        """Run forever."""
         self.hanging += 1
         try:
             await asyncio.Event().wait()
@@ -50,15 +50,15 @@ class ToolServer:
         return ""
 
     def echo(self, text: str) -> str:
-        """The text."""
+        """Return the text."""
         return text
 
     def long(self, characters: int) -> str:
-        """So much text."""
+        """Return a text of this length."""
         return "x" * characters
 
     def sessions_yield(self) -> dict[str, Any]:
-        """Ends the turn."""
+        """End the turn."""
         return {"status": "yielded", "message": "Turn yielded."}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

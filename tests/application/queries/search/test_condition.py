@@ -1,4 +1,4 @@
-"""Conditions over numbers: what is one, what it means, and what is wrong with what is none."""
+"""Conditions over numbers: syntax, meaning and errors."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Since when something is so: what a search finds is what a look at every position finds."""
+"""A search finds the same positions as a look at every position."""
 
 import json
 import random
@@ -58,12 +58,12 @@ of_histories = pytest.mark.parametrize(
 
 @pytest.fixture
 async def told_anew(running: RunningLog, tmp_path: Path) -> GeneratedPast:
-    """The log that the mark `told` names, for a test that changes it."""
+    """Return the log that the mark `told` names, for a test that changes it."""
     return await past_of(running, tmp_path)
 
 
 async def set_cap(past: GeneratedPast, folder: Path, cap: int, **more: int) -> int:
-    """Activate a configuration with so many places for children; return its revision."""
+    """Activate a configuration with this cap. Return its revision."""
     values = {"maxChildrenPerAgent": cap, **more}
     return await activate(past.services.work.configurations, folder, values)
 
@@ -184,7 +184,7 @@ def page_events(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 @of_histories
 async def test_condition_is_found_at_its_edges(past: GeneratedPast, page_events: int) -> None:
-    """All edges, the first one, and those of a part, each however the search is cut to requests."""
+    """Checks all edges, the first one, and those of a part, with different pages."""
     chosen, found_some = random.Random(page_events), 0
     for number in range(QUESTIONS):
         question = random_question(chosen, past, number)
@@ -217,7 +217,7 @@ async def require_changes(
     values_at: Callable[[Past], Mapping[Any, object]],
     owner_of: Callable[[RecordedEvent], object],
 ) -> None:
-    """A search finds where the value of a field becomes another, and where it becomes this one."""
+    """Assert that a search finds where a field changes, and where it becomes this value."""
     assert question.field is not None
     changes: list[tuple[int, object, object]] = []
     for before, now in pairwise(past.pasts):

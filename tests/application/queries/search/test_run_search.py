@@ -1,4 +1,4 @@
-"""Runs are looked for by words, and counted, as of any position; each look is bounded."""
+"""Runs are searched by words and counted, as of any position; each request is bounded."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What the tests of the command line share: a server to speak to, and the command itself."""
+"""Shared fixtures of the command line's tests: a server, and the command."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,14 +12,16 @@ from tests.support.servers.recorded_api import RecordedApi, recorded_api
 
 @pytest.fixture
 def api() -> Iterator[RecordedApi]:
-    """A server that answers what a test tells it to."""
+    """Yield a server that sends the answers of a test."""
     with recorded_api() as served:
         yield served
 
 
 @pytest.fixture
 def spawnlog(tmp_path: Path, api: RecordedApi) -> Command:
-    """Runs a command against the server, with a token and none of this machine's settings."""
+    """Return a function that runs a command against the server, with a token and without settings
+    of this machine.
+    """
     settings: dict[str, str | None] = {
         "SPAWNLOG_URL": api.url,
         "SPAWNLOG_TOKEN": "a-token",

@@ -1,4 +1,4 @@
-"""The command as a process: how it starts, and what it needs for that."""
+"""The command as a process: its start and its imports."""
 
 import os
 import pty

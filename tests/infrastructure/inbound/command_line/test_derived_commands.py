@@ -35,7 +35,7 @@ def example(operation: DescribedOperation) -> dict[str, Any]:
 
 
 def value_of(parameter: Parameter) -> tuple[list[str], Any]:
-    """Return what is typed for a value, and what is sent for it."""
+    """Return the typed form of a value, and the value that is sent."""
     if parameter.kind == "flag":
         return [], parameter.sends
     if parameter.choices:
@@ -48,7 +48,7 @@ def value_of(parameter: Parameter) -> tuple[list[str], Any]:
 
 
 def asked_by(operation: DescribedOperation) -> tuple[list[str], str, Mapping[str, Any]]:
-    """Return arguments with every option, the path of their request, and what else it has."""
+    """Return arguments with every option, the path of their request, and its other values."""
     arguments, sent, path = list[str](), dict[str, Any](), operation.path
     for one in operation.parameters:
         typed, value = value_of(one)

@@ -1,4 +1,4 @@
-"""The option with which a list goes on: what a command prints works when it is pasted."""
+"""The printed option for the next page works when it is pasted."""
 
 import json
 import shlex

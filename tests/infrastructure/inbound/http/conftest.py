@@ -1,4 +1,4 @@
-"""The other servers of tests of the HTTP door; what they wrote is looked through at the end."""
+"""Other servers of HTTP tests; everything that they wrote is searched at the end."""
 
 import uuid
 from collections.abc import Iterator
@@ -11,21 +11,21 @@ from tests.support.servers.server import Server
 
 @pytest.fixture(scope="package")
 def attaching(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AttachmentServer]:
-    """A server that takes attachments, and removes them when a run is announced."""
+    """Yield a server that accepts attachments, and removes them when a run is announced."""
     with attachment_server(tmp_path_factory.mktemp("attaching"), retain=False) as server:
         yield server
 
 
 @pytest.fixture(scope="package")
 def retaining(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AttachmentServer]:
-    """A server that keeps attachments as long as the session."""
+    """Yield a server that keeps attachments as long as the session."""
     with attachment_server(tmp_path_factory.mktemp("retaining"), retain=True) as server:
         yield server
 
 
 @pytest.fixture(scope="package")
 def names(server: Server) -> dict[str, str]:
-    """Values for the paths of operations, of things that exist."""
+    """Return values for the paths of operations, of existing things."""
     run = server.announced(session=server.new_session("named"), cleanup="keep")
     return {
         "runId": run["runId"],
@@ -37,7 +37,7 @@ def names(server: Server) -> dict[str, str]:
 
 @pytest.fixture
 def unrecorded(server: Server) -> Iterator[str]:
-    """A session for which nothing may be recorded."""
+    """Yield a session for which nothing may be recorded."""
     key = server.new_session("bad-body")
     yield key
     assert server.runs(requester=key) == []
@@ -46,7 +46,7 @@ def unrecorded(server: Server) -> Iterator[str]:
 
 @pytest.fixture
 def label(server: Server) -> Iterator[str]:
-    """The label of a run whose script waits at its gate; the gate is open at the end."""
+    """Yield the label of a run whose script waits until the end of the test."""
     label = f"ponder-{uuid.uuid4().hex}"
     yield label
     server.let_go(label)

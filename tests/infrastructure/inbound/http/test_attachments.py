@@ -1,4 +1,4 @@
-"""Files that a request attaches, and those of a workspace: where they go, and who is told what."""
+"""Files of requests and workspaces: their places, and their readers."""
 
 import base64
 import json
@@ -152,7 +152,7 @@ def test_refusal_of_files_is_recorded_and_makes_nothing(attaching: AttachmentSer
 
 
 class Canary:
-    """Two files that say what nothing else says, and whatever that could be stored as."""
+    """Two files with unique contents, and all encodings in which they could be stored."""
 
     def __init__(self) -> None:
         plain, packed = (f"canary-{uuid.uuid4().hex}" for _ in range(2))
@@ -165,8 +165,10 @@ class Canary:
         ]
 
     def places(self, server: AttachmentServer, answer: dict[str, Any], session: str) -> list[str]:
-        """Return where the contents are: in a table, a file, the log or an answer. The database's
-        own files are left out, for it keeps what was deleted for a while."""
+        """Return the places that hold the contents: a table, a file, the log or an answer.
+
+        The database's own files are omitted, because they keep deleted rows for a while.
+        """
         data = server.data_dir
         found = list(tables_with(data, self.contents))
         for place in (server.ground, server.folder, *data.iterdir()):

@@ -1,4 +1,4 @@
-"""Requests under foreign names are refused, and no answer tells what the server keeps to itself."""
+"""Requests under foreign host names are refused, and no answer shows internals of the server."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Comparisons, diffs and timelines: what they show, and to whom."""
+"""Comparisons, diffs and timelines: content and visibility."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.support.waiting import wait_for
 pytestmark = pytest.mark.server
 
 RUNS_OF_A_SCRIPT_MAX = 50
-"""Among so many some take another number of milliseconds."""
+"""Number of runs of which some take another number of milliseconds."""
 Run = dict[str, Any]
 
 

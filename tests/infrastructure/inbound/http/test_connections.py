@@ -67,8 +67,11 @@ left = asyncio.Event()
 
 
 async def application(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answers with the length of the body; `/unread` reads none, `/stream` goes on for a while, and
-    `/wait` sets `left` when its caller has left."""
+    """Answer with the length of the body.
+
+    `/unread` reads none, `/stream` streams for a while, and `/wait` sets `left` when its caller has
+    left.
+    """
     request = Request(scope, receive)
     answer: JSONResponse | StreamingResponse
     if scope["path"] == "/wait":
@@ -109,7 +112,7 @@ class Line:
                 await asyncio.sleep(seconds)
 
     async def rest(self) -> str:
-        """Everything that comes until the server hangs up."""
+        """Return everything until the server closes the connection."""
         with contextlib.suppress(ConnectionResetError):
             return (await self.reader.read()).decode()
         return ""
@@ -123,7 +126,7 @@ class Line:
                 await asyncio.sleep(0.05)
 
     async def answer(self) -> tuple[int, dict[str, object]]:
-        """One whole answer with a length."""
+        """Return one whole response with a length."""
         lines = (await self.reader.readuntil(b"\r\n\r\n")).decode().lower().split("\r\n")
         sizes = [line.partition(": ")[2] for line in lines if line.startswith("content-length")]
         return int(lines[0].split()[1]), json.loads(await self.reader.readexactly(int(sizes[0])))
@@ -325,7 +328,7 @@ async def test_last_files_are_for_no_connection() -> None:
 
 @contextlib.asynccontextmanager
 async def line_free_number() -> AsyncIterator[int]:
-    """The number that the next file will have, or one below it."""
+    """Yield the number of the next file, or a smaller free one."""
     held = [socket.socket() for _ in range(200)]
     try:
         yield max(one.fileno() for one in held)

@@ -1,6 +1,6 @@
-"""Whatever the description of the API permits, and whatever it excludes: each answer is described.
+"""Requests that the OpenAPI description permits or excludes: every response is described.
 
-Schemathesis makes the requests from the OpenAPI document, and holds the answers against it.
+Schemathesis makes the requests from the document, and checks the responses.
 """
 
 import base64
@@ -46,11 +46,11 @@ def without_security(described: Any) -> Any:
 
 
 URL_CHARACTERS_MAX = 60_000
-"""The client of the tests sends no longer one."""
+"""Longest URL that the client of the tests sends."""
 SIZES = (413, 414, 431)
-"""Statuses of requests that are too large to look at."""
+"""Statuses of requests that are too large to be read."""
 QUICK = {"wait": "1ms", "minPosition": "1"}
-"""In the place of what would keep a request waiting."""
+"""Replacements for values that would make a request wait."""
 OPERATIONS = {
     one["operationId"]: one for methods in document()["paths"].values() for one in methods.values()
 }
@@ -68,7 +68,7 @@ def strategies() -> Mapping[str, Any]:
 
 @pytest.fixture(scope="module")
 def lived(databases: Databases) -> Iterator[Server]:
-    """A server on which children of several kinds have lived."""
+    """Yield a server on which children of several kinds have lived."""
     config = configuration(
         agent(
             "main",
@@ -88,7 +88,7 @@ def lived(databases: Databases) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def known(lived: Server) -> dict[str, list[str]]:
-    """Values for the paths of operations, of things that exist."""
+    """Return values for the paths of operations, of existing things."""
     content = base64.b64encode(b"low tide").decode()
     file = {"name": "tides.txt", "content": content, "encoding": "base64"}
     runs = [

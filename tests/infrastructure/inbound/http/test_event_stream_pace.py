@@ -1,4 +1,4 @@
-"""Streams and time: silence, slowness, ends. Without a server, so that no test waits for long."""
+"""Streams and time: silence, slowness, ends; without a server, so that no test waits for long."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ PACE = StreamPace(comment_seconds=5, closing_look_seconds=0.02)
 
 
 class Reader:
-    """One who reads a stream as an ASGI server would let it; it may stop taking."""
+    """Reader of a stream as an ASGI server permits; it may stop reading."""
 
     def __init__(self) -> None:
         self.taken = bytearray()

@@ -17,7 +17,7 @@ Open = Callable[..., StreamReader]
 
 @pytest.fixture
 def reading(server: Server) -> Open:
-    """Opens a stream with a query, headers and a token."""
+    """Return a function that opens a stream with a query, headers and a token."""
 
     def open_stream(query: str = "", token: str | None = None, **headers: str) -> StreamReader:
         given = {name.replace("_", "-"): value for name, value in headers.items()}

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.server
 
 
 NOTHING = dict.fromkeys(("agentId", "model", "thinking", "workspaceDir", "dependencies"))
-"""What is given beside the log by a request that names nothing but names."""
+"""Texts outside the events of a request that has only valid names."""
 
 
 def explanation(server: Server, run_id: str, **query: str) -> dict[str, Any]:

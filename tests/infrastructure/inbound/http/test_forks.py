@@ -1,4 +1,4 @@
-"""Children that begin with the conversation of who asked for them."""
+"""Children that begin with their requester's conversation."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ TOO_LARGE = (
 
 
 def session_with_transcript(server: Server, name: str = "told", **more: Any) -> str:
-    """A session whose transcript was told."""
+    """Return a session whose transcript was uploaded."""
     session = server.new_session(name)
     answer = tell(server.http, session, **more)
     assert answer.status_code == 200, answer.text
@@ -34,14 +34,14 @@ def payloads(server: Server, run_id: str, kind: str) -> list[dict[str, Any]]:
 
 
 def fork_taken(server: Server, run_id: str) -> dict[str, Any]:
-    """The step that forked, on record once."""
+    """Return the recorded fork step; assert that there is one."""
     taken = payloads(server, run_id, "StepTaken")
     (step,) = [one for one in taken if one["step"] == "context_fork"]
     return step
 
 
 def first_entry(server: Server, session: str, tokens: int) -> tuple[str, dict[str, Any]]:
-    """What stands in front of what a child of this session takes over."""
+    """Return the entry before the copied ones of a child of this session."""
     session_id = server.get(f"/v1/sessions/{session}")["sessionId"]
     return "session", {
         "parentSessionKey": session,
@@ -110,7 +110,7 @@ def test_fork_takes_100_000_tokens_at_most(server: Server) -> None:
 
 
 def refused_fork(server: Server, session: str, **body: Any) -> dict[str, Any]:
-    """The problem of a spawn that is refused by this rule, and leaves nothing."""
+    """Return the problem of a spawn that this rule refuses, and that leaves nothing."""
     problem = problem_of(server.spawn(session=session, context="fork", **body), 422, "spawn_error")
     assert problem["rule"] == "context_fork"
     run_id = problem["runId"]

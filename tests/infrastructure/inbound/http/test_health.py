@@ -1,4 +1,4 @@
-"""Alive, and ready: also while the database is away. A server of its own, on a database of ours."""
+"""Liveness and readiness, also without a database; on a separate server and database."""
 
 import time
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.server
 
 @contextmanager
 def database(home: Path) -> Iterator[str]:
-    """A PostgreSQL server for the time of the block; gives its URL."""
+    """Run a PostgreSQL server during the block, and yield its URL."""
     used = EmbeddedPostgres.start(home)
     try:
         yield used.conninfo
@@ -54,7 +54,7 @@ def test_readiness_follows_the_database(
 
 
 def away(nobody: httpx2.Client) -> None:
-    """The database has stopped."""
+    """Assert the answers while the database is stopped."""
     assert nobody.get("/healthz").json() == {"status": "ok", "version": version("spawnlog")}
     for _ in range(2):
         began = time.monotonic()
@@ -67,7 +67,7 @@ def away(nobody: httpx2.Client) -> None:
 
 
 def back(nobody: httpx2.Client) -> None:
-    """The database is there again."""
+    """Assert the answers once the database is back."""
     answer = wait_for(
         "readiness", lambda: (one := nobody.get("/readyz")).status_code == 200 and one
     )

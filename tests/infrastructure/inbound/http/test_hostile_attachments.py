@@ -1,4 +1,4 @@
-"""Requests that try to get files to where they must not be: refused clearly, or stored inside."""
+"""Hostile attachments: refused clearly, or stored inside."""
 
 import os
 import threading
@@ -30,17 +30,19 @@ pytestmark = pytest.mark.server
 RACE_SECONDS = 4.0
 RACERS = 4
 PAUSES_SECONDS = (0.0003, 0.001, 0.005, 0.02, 0.1)
-"""Between two changes, so that some writings are met in the middle and some are not. An odd number,
-so that each pause is one with the link and one without."""
+"""Pauses between two changes, so that some interrupt a write and some do not. Their number is odd,
+so that each occurs with and without the link.
+"""
 ONE_OF_EACH_ANSWER = {one.refusal: one for one in hostile_requests() if one.is_text}.values()
-"""The others are for the adapter: test_writing_attachments."""
+"""One request per answer; `test_writing_attachments` tries the others."""
 LIVING = ("postgres", "transcripts")
-"""What of a data directory is written to while a server works."""
+"""Folders of a data directory that change while a server works."""
 
 
 def around(server: AttachmentServer) -> dict[str, str]:
-    """Return all that is in the folder of the server and its data, but for what it writes all the
-    time."""
+    """Return all entries of the server's folder and data, except those that it writes all the
+    time.
+    """
     data, place = server.data_dir.resolve(), server.ground.parent
     watched = [path for path in place.iterdir() if path not in (data, server.log_path)]
     watched += [path for path in data.iterdir() if path.name not in LIVING]
@@ -119,7 +121,7 @@ def test_workspace_named_by_link_is_its_folder(retaining: AttachmentServer) -> N
 
 @contextmanager
 def swapping(workspace: Path, sentinel: Path) -> Iterator[list[int]]:
-    """Somebody who keeps replacing `.openclaw` of a workspace by a link; gives how often."""
+    """Replace `.openclaw` of a workspace by a link, again and again; yield the counter."""
     over, swaps = threading.Event(), [0]
     place, names = workspace / ".openclaw", count()
 

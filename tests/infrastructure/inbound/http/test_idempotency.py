@@ -1,4 +1,4 @@
-"""A request that is sent twice is done once, also if its caller left."""
+"""A repeated request is executed once, also if its caller left."""
 
 import json
 import uuid

@@ -1,4 +1,4 @@
-"""The log as pages, where it ends, and the texts of a run."""
+"""Pages of the log, its head, and the texts of a run."""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""Messages to sessions: what is taken, what is refused, by whom, and what a repeat is told."""
+"""Messages to sessions: accepted, refused, and repeated."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +32,7 @@ def stop(client: httpx2.Client, key: str) -> httpx2.Response:
 
 @pytest.fixture
 def first(server: Server) -> Iterator[dict[str, Any]]:
-    """The announced run of a child; whatever is sent to it, it is by itself again at the end."""
+    """Yield the announced run of a child, which is alone again at the end."""
     run = server.announced(session=server.new_session("asks"), label="one")
     yield run
     (own, *_) = server.get(f"/v1/sessions/{run['childSessionKey']}")["ownRuns"]

@@ -1,5 +1,4 @@
-"""`/metrics`: what it tells after lives that are known, to whom, and that none pays who does not
-ask."""
+"""`/metrics`: its values after known lives, its readers, and its cost."""
 
 import subprocess
 import sys
@@ -20,7 +19,7 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def scraped(server: Server) -> Samples:
-    """Every sample, by its name and labels."""
+    """Return every sample, by name and labels."""
     answer = server.http.get("/metrics")
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
@@ -32,17 +31,17 @@ def scraped(server: Server) -> Samples:
 
 
 def values_by(samples: Samples, name: str, label: str) -> dict[str, float]:
-    """The values of a metric by one of its labels."""
+    """Return the values of a metric by one of its labels."""
     return {dict(labels)[label]: value for (each, labels), value in samples.items() if each == name}
 
 
 def sample(samples: Samples, name: str, **labels: str) -> float:
-    """The value of a metric with these labels."""
+    """Return the value of a metric with these labels."""
     return samples[name, frozenset(labels.items())]
 
 
 def recorded_events(server: Server) -> list[dict[str, Any]]:
-    """Every event of the log."""
+    """Return every event of the log."""
     return list(server.http.get("/v1/events", params={"limit": 500}).json()["items"])
 
 

@@ -1,4 +1,4 @@
-"""The guard of requests, room for large bodies, marks of positions, callers that leave."""
+"""Request guard, memory for large bodies, position headers, callers that leave."""
 
 import asyncio
 import logging
@@ -337,7 +337,7 @@ NOT_READY = 503
 
 
 def marks_of(server: RunningLog) -> PositionHeaders:
-    """As a server marks what neither read nor decided."""
+    """Return the position headers of a response that neither read nor decided."""
     return PositionHeaders(str(server.log.log_id), server.log.head, lambda: server.tail.position)
 
 
@@ -403,7 +403,7 @@ async def broken() -> int:
 
 
 class FakeConnection:
-    """What `while_present` asks of a connection."""
+    """Connection with the members that `while_present` uses."""
 
     def __init__(self, *, is_open: bool = True) -> None:
         self.on_lost: Callable[[], None] | None = None

@@ -1,4 +1,4 @@
-"""Positions, times ago and moments of runs: as of when a read is, and how long it waits."""
+"""Positions, times ago and stages of runs as moments of reads, and waits."""
 
 import time
 import uuid
@@ -35,7 +35,7 @@ def get(server: Server, path: str, at: str, **query: Any) -> httpx2.Response:
 
 @pytest.fixture(scope="module")
 def announced(server: Server) -> dict[str, Any]:
-    """A run that is announced, with a label that nobody else has, and its events."""
+    """Return an announced run with a unique label, and its events."""
     label = f"reviewer@home {uuid.uuid4().hex}"
     run = server.announced(session=server.new_session("reader"), label=label, agentId="talker")
     events = server.recorded(run["runId"])

@@ -1,4 +1,4 @@
-"""The description of the API: made of the rows of the operations, whole, and true."""
+"""The OpenAPI description: made from the operations, complete and true."""
 
 import json
 import re
@@ -33,7 +33,7 @@ EACH = pytest.mark.parametrize("name", DESCRIBED)
 # A text is not described any further.
 EACH_JSON = pytest.mark.parametrize("name", [name for name in DESCRIBED if name != "getMetrics"])
 OPTIONAL = {"totals"}
-"""Members that an answer may leave out."""
+"""Members that a response may omit."""
 
 
 def described(name: str) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def successes(name: str) -> list[tuple[int, dict[str, Any]]]:
 
 
 def examples(content: dict[str, Any]) -> list[Any]:
-    """Return the example, or each line of one that is answered line by line."""
+    """Return the example, or each of its lines if the response is line by line."""
     example = content["example"]
     lines = example.splitlines() if isinstance(example, str) else None
     return [json.loads(one) for one in lines] if lines is not None else [example]
@@ -172,7 +172,7 @@ def test_health_needs_no_token_and_all_else_does() -> None:
 
 @pytest.mark.server
 def test_values_within_their_limits_are_taken(server: Server) -> None:
-    """Of texts that are compared only, and of numbers."""
+    """Covers texts that are only compared, and numbers."""
     schemas = {one["name"]: one["schema"] for one in described("listRuns")["parameters"]}
     for name in ("agentId", "label", "limit", "stage", "status", "outcome", "order"):
         one = schemas[name].get("items", schemas[name])

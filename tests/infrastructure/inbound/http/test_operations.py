@@ -1,4 +1,4 @@
-"""What every operation does as its row says: faults, tokens, moments, pages, keys, versions."""
+"""Every operation behaves as its row says: faults, tokens, moments, pages, keys, versions."""
 
 import base64
 import json
@@ -51,7 +51,7 @@ LIMITED_BY_RULE = {
     "provideTranscript": {"/entries/0/text"},
     "whatIf": {"/filter/agentId/0"},
 }
-"""Values whose limit is in bytes, or is looked at otherwise."""
+"""Values whose limit is in bytes, or is checked by a rule."""
 WORDS_OF_THE_LIBRARY = re.compile(
     r"\w+ should \w+ \w+ \w+|Value error|unable to|[Ii]nvalid \w+ tag"
 )
@@ -62,7 +62,7 @@ for one in OPERATIONS:
 
 
 def wrong_answer(server: Server, operation: Operation, faulty: FaultyRequest) -> str | None:
-    """Return what is wrong with the answer to a faulty request."""
+    """Return the fault of the answer to a faulty request, or None."""
     query = f"?{httpx2.QueryParams([*faulty.params])}" if faulty.params else ""
     # A client would mend a wrong Content-Length.
     headers = {"Host": "127.0.0.1", "Content-Length": str(len(faulty.content)), **faulty.headers}
@@ -209,13 +209,15 @@ SCOPE_OF_HANDLER = {
     "acknowledgeAnnouncement": "control",
     **dict.fromkeys(["claimRun", "prolongClaim", "reportTranscript", "endRun"], "worker"),
 }
-"""Scopes that a handler asks for, of a caller that may see what the path names."""
+"""Scopes that a handler requires of a caller that may see the resource."""
 NEEDED = {one.name: one.scope or SCOPE_OF_HANDLER.get(one.name) for one in OPERATIONS}
 
 
 @pytest.fixture(scope="module")
 def family(server: Server) -> dict[str, Any]:
-    """Runs of one session of the token `reader`, and where the first one was announced."""
+    """Return runs of one session of the token `reader`, and the position of the first
+    announcement.
+    """
     key = server.new_session("reader")
     runs = [
         server.announced(session=key, agentId="talker", label=f"child-{number}")
@@ -378,9 +380,9 @@ OTHERWISE: dict[str, dict[str, Any]] = {
     "provideTranscript": {"totalTokens": 5},
     "acknowledgeAnnouncement": {},
 }
-"""Members with which a body asks for another thing."""
+"""Members that make a body a different request."""
 REFUSED_UNRECORDED = {"yieldSession", "redriveAnnouncement"}
-"""There is nothing to yield for and nothing to redrive: that is no answer that is kept."""
+"""Operations with nothing to yield or redrive here, whose answer is not stored."""
 
 
 def test_every_command_is_repeated_under_its_key() -> None:

@@ -1,4 +1,4 @@
-"""The parts of a prompt are all that a child was given, from every source at once."""
+"""The parts of a prompt cover the whole input of a child, from every source at once."""
 
 import json
 import uuid
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.server
 PREAMBLE_CHARACTERS_MAX = 60
 PREAMBLE = "Remember the word harbour, and the sea that is behind it, and all of its ships"
 SCRIPTS = {"first": "prepend", "second": "prepend", "third": "append", "fourth": "append"}
-"""In the order in which they run, and where what they print goes."""
+"""Scripts in the order in which they run, with the place of their output."""
 FILES = {"AGENTS.md": "Count the boats. ⚓", "TOOLS.md": "The crane is called Emma."}
 BEFORE: dict[str, Any] = {"goal": "a harbour", "size": 1}
 SHARED: dict[str, Any] = {"size": 2, "more": ["x"]}
@@ -47,7 +47,7 @@ print("noted")
 
 @dataclass(frozen=True)
 class SourcingServer:
-    """A server whose agents `text` and `json` note what they are given."""
+    """A server whose agents `text` and `json` note their input."""
 
     server: Server
     notes: Path
@@ -64,7 +64,7 @@ class SourcingServer:
         return run
 
     def given(self, run: Mapping[str, Any]) -> bytes:
-        """Return what the process of a run got on its standard input."""
+        """Return the standard input of a run's process."""
         return (self.notes / str(run["runId"])).read_bytes()
 
     def parts(self, run: Mapping[str, Any]) -> list[tuple[str, str]]:

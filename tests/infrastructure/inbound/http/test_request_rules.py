@@ -1,4 +1,4 @@
-"""Rules of requests that no schema says: bodies, questions, headers, paths and sizes."""
+"""Rules of requests beyond the schema: bodies, queries, headers, paths and sizes."""
 
 import json
 import time

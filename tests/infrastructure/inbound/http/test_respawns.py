@@ -1,4 +1,4 @@
-"""`POST /v1/runs/{runId}/respawn`: who may, what is carried over, and what is refused by name."""
+"""`POST /v1/runs/{runId}/respawn`: permissions, inherited values, and refusals."""
 
 from typing import Any
 

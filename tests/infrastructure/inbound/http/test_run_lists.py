@@ -1,4 +1,4 @@
-"""The registry as pages of one snapshot, narrowed by what is asked."""
+"""The registry as pages of one snapshot, with filters."""
 
 from collections import Counter
 from typing import Any
@@ -24,7 +24,7 @@ def listed(server: Server, **query: Any) -> list[str]:
 
 @pytest.fixture(scope="module")
 def family(server: Server) -> dict[str, Any]:
-    """Runs of one requester: five that are done, one that failed, one that was refused."""
+    """Return runs of one requester: five done, one failed, one refused."""
     session = server.new_session("family")
     done = [
         server.announced(session=session, label=f"done-{number}")["runId"] for number in range(5)

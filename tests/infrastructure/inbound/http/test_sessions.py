@@ -1,4 +1,4 @@
-"""Sessions by every name they have, what is first seen of them, and what their inboxes hold."""
+"""Sessions by each of their names, their first record, and their inboxes."""
 
 import time
 import uuid
@@ -25,7 +25,7 @@ UNKNOWN = "0f7ba0d0-3b5e-4c0f-9d5a-0c1de0f5a001"
 
 @pytest.fixture
 def one(server: Server) -> Iterator[httpx2.Client]:
-    """A client with the token that acts for one session."""
+    """Yield a client with the token for one session."""
     with server.with_token(server.secrets["one"]) as client:
         yield client
 
@@ -48,7 +48,7 @@ def inbox_of(server: Server, name: str, **query: Any) -> dict[str, Any]:
 
 
 def test_every_name_of_session_shares_its_places(server: Server) -> None:
-    """A child that asks as `current`, by its id and by its key gets five places, not fifteen."""
+    """A child that spawns as `current`, by its id and by its key gets five places, not fifteen."""
     with (
         server.held(server.new_session("parent")) as parent,
         server.with_token(parent.token) as client,

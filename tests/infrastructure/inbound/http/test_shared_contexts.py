@@ -1,4 +1,4 @@
-"""What a session shares with its family: patched, read, given to runs, and refused."""
+"""Shared contexts: patched, read, given to runs, and refused."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

@@ -1,5 +1,8 @@
-"""A server with a lane for one and without authentication; in the end it is told to stop, and does
-not wait for those who wait. A server of its own, for tests in this order."""
+"""A server with a lane of width 1 and without authentication, which stops at the end without
+waiting for queued runs.
+
+The tests run in this order on a server of their own.
+"""
 
 import time
 from collections.abc import Iterator
@@ -22,7 +25,7 @@ INBOX = "/v1/sessions/agent:main:nobody/announcements?wait=60s"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The server; what it wrote is looked through at the end."""
+    """Yield the server; search everything that it wrote at the end."""
     slow = agent("main", scripted(steps=[{"afterMs": 300_000}]))
     config = configuration(slow, maxConcurrent=1)
     config["spawnlog"] |= {"drainSeconds": 0.5, "noAuth": True}
@@ -89,7 +92,7 @@ def test_stop_answers_those_who_wait_for_runs(server: Server) -> None:
 
 
 def terminated(server: Server) -> float:
-    """How many seconds a SIGTERM takes; the server must end in good order."""
+    """Return the seconds of a stop by SIGTERM; assert that it ends properly."""
     began = time.monotonic()
     assert server.process is not None
     server.process.terminate()
@@ -98,7 +101,7 @@ def terminated(server: Server) -> float:
 
 
 def connections(server: Server) -> int:
-    """How many connections to the server are open, by what the kernel knows of its port."""
+    """Return the number of open connections to the server's port, from the kernel."""
     port = int(server.url.rsplit(":", 1)[1])
     rows = Path("/proc/net/tcp").read_text("ascii").splitlines()[1:]
     local = f"0100007F:{port:04X}"

@@ -1,4 +1,4 @@
-"""What a request says of its requester, its child and its folder."""
+"""Requester, child and folder in a spawn request."""
 
 import uuid
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""A token without the scope `content` sees previews where lists show them, and no other text.
+"""A token without the scope `content` sees previews in lists, and no other text.
 
-Every text on record has a beginning that names its kind, then more than a preview holds, then an
-end. The test asks every operation and every tool, with a token that has all other scopes.
+Every recorded text begins with its kind, then fills a preview, then has an end. The test calls
+every operation and every tool with a token that has all other scopes.
 """
 
 import json
@@ -166,7 +166,7 @@ def _told(server: Server) -> Story:
 
 
 Question = tuple[dict[str, str], dict[str, Any], Any]
-"""The parameters of a path, those of a query, and the body; None for no body."""
+"""Path parameters, query parameters, and the body; None for no body."""
 
 
 def questions(story: Story, operation: str) -> list[Question]:
@@ -248,7 +248,7 @@ SHOWN: Mapping[str, set[str]] = {
         f"{end}-{kind}" for end in ("BEGIN", "END") for kind in ("task", "shared", "address")
     },
 }
-"""What a token without `content` is shown, by operation; nothing of any other."""
+"""Previews that each operation shows to a token without `content`; others show none."""
 TOOL_ARGUMENTS: Mapping[str, Sequence[dict[str, Any]]] = {
     "sessions_spawn": [{"task": "another", "agentId": "nobody"}],
     "subagents": [
@@ -275,7 +275,7 @@ SHOWN_BY_TOOLS: Mapping[str, set[str]] = {
     "resources": LISTED,
     "tasks": {*LISTED, *ANNOUNCED},
 }
-"""The same by tools for models, with resources and tasks."""
+"""Previews that MCP tools, resources and tasks show."""
 
 
 def answers_of(story: Story, http: httpx2.Client, operation: str) -> str:

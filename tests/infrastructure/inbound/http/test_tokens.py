@@ -1,4 +1,4 @@
-"""Who may do what: the administrator, the tokens of the configuration, children, and nobody."""
+"""Permissions of the administrator, configured tokens, children, and callers without a token."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.server
 
 @pytest.fixture
 def child(server: Server) -> Iterator[HeldRun]:
-    """A run that stands at its gate, and its child's own token."""
+    """Yield a waiting run with its child's own token."""
     with server.held(server.new_session("parent"), label="child") as run:
         yield run
 

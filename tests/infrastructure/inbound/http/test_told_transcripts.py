@@ -1,4 +1,4 @@
-"""The transcript of a session that lives elsewhere is provided, kept, and replaced."""
+"""The transcript of a session that runs elsewhere: uploaded, stored, and replaced."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What each operation tells and does for a token that does not cover what it names."""
+"""Answers and effects of each operation for a token that does not cover the resource."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.server
 OK, NOT_FOUND, FORBIDDEN = (200, ""), (404, "not_found"), (403, "not_permitted")
 Outcome = tuple[int, str]
 CANARY = f"{'word ' * 50}canary"
-"""A task of which no preview shows the end."""
+"""Task whose end is in no preview."""
 ABOUT_ONE = {
     row.name: row
     for row in OPERATIONS
@@ -30,7 +30,7 @@ BY_SESSION = {
     "yieldSession", "provideTranscript", "patchSharedContext", "listAnnouncements",
     "acknowledgeAnnouncement",
 }  # fmt: skip
-"""They ask first whether the token acts for the session that the path names."""
+"""Operations that first check whether the token acts for the session in the path."""
 TEXTS = {
     "getRunPrompt", "getRunTranscript", "explainRun", "compareRuns", "getRunSharedContext",
 }  # fmt: skip
@@ -64,11 +64,11 @@ OWN.pop("yieldSession")  # Its run would end.
 
 @dataclass(frozen=True)
 class Families:
-    """Runs that others asked for, and tokens for which they are none of their own."""
+    """Runs of other requesters, and tokens that do not cover them."""
 
     tokens: Mapping[str, str]
     names: Mapping[str, Mapping[str, str]]
-    """Values for paths, by whom they are about."""
+    """Values for paths, by owner."""
 
 
 def names_of(run_id: str, key: str) -> dict[str, str]:
@@ -145,7 +145,7 @@ REFUSED: Mapping[Outcome, str] = {
         listEvents?at listEvents?runId countEvents?runId findEvents?runId listTimeline?at
         getDiff?runId getDiff?session getDiff?tree listLanes?at""",
 }
-"""Requests that name a session or a run of strangers, by their outcome; others show nothing."""
+"""Requests about a session or run of others, by outcome; other requests show nothing."""
 REFUSED_TO: Mapping[str, Mapping[Outcome, str]] = {
     "visitor": {NOT_FOUND: "getMoment?at findEvents?tree"},
     "child": {

@@ -1,4 +1,4 @@
-"""`POST /v1/what-if`: who may ask, what is refused before it begins, and that places come back."""
+"""`POST /v1/what-if`: permissions, refusals before it begins, and released slots."""
 
 import json
 from typing import Any
@@ -122,7 +122,7 @@ def test_deeply_nested_question_is_refused(server: Server) -> None:
 
 
 def test_readers_that_leave_give_their_places_back(server: Server) -> None:
-    """At once, before the first line; many more of them than there are places."""
+    """Many more readers than slots leave at once, before the first line."""
     content = json.dumps({"patch": [], "cascade": True, "prompts": True}).encode()
     authority = Authority.of(server.url)
     headers = {

@@ -1,4 +1,4 @@
-"""What a child reaches with its token through the tools: its own session, and what is below it."""
+"""Reach of a child's token through the tools: its own session, and everything below it."""
 
 import json
 from collections.abc import Iterator
@@ -17,14 +17,14 @@ CANARY = "canary-of-a-stranger"
 
 @pytest.fixture
 def child(server: Server) -> Iterator[HeldRun]:
-    """An orchestrator at its gate."""
+    """Yield a waiting orchestrator."""
     with server.held(server.new_session("parent"), label="child") as run:
         yield run
 
 
 @pytest.fixture
 def leaf(server: Server, child: HeldRun) -> Iterator[HeldRun]:
-    """A leaf at its gate."""
+    """Yield a waiting leaf."""
     with server.held(child.child, label="leaf") as run:
         yield run
 
@@ -75,7 +75,7 @@ def test_denied_tool_is_refused_and_recorded(server: Server, leaf: HeldRun) -> N
 
 
 def arguments(name: str, run: dict[str, Any]) -> list[dict[str, Any]]:
-    """Calls of a tool that mean a run which is none of the caller's."""
+    """Return calls of a tool about a run that the caller does not own."""
     names = [run["runId"], run["childSessionKey"], run["sessionId"], run["requesterSessionKey"]]
     common = [
         {"sessionKey": one, "runId": one, "target": one, "targets": [one], "message": "x",

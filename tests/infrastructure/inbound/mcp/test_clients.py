@@ -1,4 +1,4 @@
-"""The SDK's client by both transports, in the protocol of today and in the one before it."""
+"""The SDK's client over both transports, in the current and the previous protocol."""
 
 import asyncio
 import os
@@ -124,5 +124,5 @@ async def test_client_comes_back_to_its_run(
 
 
 async def _is_waiting(client: "mcp.Client") -> None:
-    """A call behind it is answered, so the wait has been sent."""
+    """Wait until a later call is answered, so that the wait has been sent."""
     await client.call_tool("session_status", {})

@@ -1,4 +1,4 @@
-"""`/mcp` before the protocol begins: who may come in, and what; also first of all."""
+"""`/mcp` before the protocol begins: permitted callers and requests, also the very first."""
 
 import contextlib
 import json

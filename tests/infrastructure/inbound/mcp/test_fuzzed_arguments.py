@@ -1,5 +1,4 @@
-"""Whatever a model gives to a tool: it is answered. Never an error of the server, and never a spawn
-that is not on record."""
+"""Any arguments of a tool get an answer, without a server error and without an unrecorded spawn."""
 
 import json
 from typing import Any
@@ -22,7 +21,7 @@ SETTINGS = examples(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 SHAPES = {one.name: Draft202012Validator(one.output_schema()) for one in TOOLS}
-"""Clients hold what they get against it."""
+"""Schemas with which clients validate results."""
 
 NAMES = sorted({name for tool in TOOLS for name in tool.input_schema(threads=True)["properties"]})
 WORDS = [

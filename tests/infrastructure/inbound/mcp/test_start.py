@@ -1,4 +1,4 @@
-"""The protocol is loaded once, whoever asked for it first and left."""
+"""The protocol is loaded once, also if the first caller has left."""
 
 import asyncio
 import importlib
@@ -30,7 +30,7 @@ HEADERS = headers_of("server/discover")
 
 
 def serving() -> list[asyncio.Task[Any]]:
-    """The tasks that keep a server of the protocol."""
+    """Return the tasks that run a protocol server."""
     return [
         task
         for task in asyncio.all_tasks()
@@ -39,7 +39,7 @@ def serving() -> list[asyncio.Task[Any]]:
 
 
 async def ask(endpoint: McpEndpoint) -> int:
-    """Ask what the server is; gives the status of the answer."""
+    """Ask the server for its description. Return the status."""
     told: list[int] = []
     given = iter([{"type": "http.request", "body": BODY, "more_body": False}])
 

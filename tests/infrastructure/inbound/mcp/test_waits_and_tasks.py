@@ -1,4 +1,4 @@
-"""`subagents_wait` loses no report and repeats none that was read; a task is the run."""
+"""`subagents_wait` loses no report and repeats no read one; a task is the run."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Launchers that leave no process and no descriptor behind, or the test fails."""
+"""Launchers; a test fails if one leaves a process or an open descriptor."""
 
 from collections.abc import AsyncIterator
 
@@ -13,14 +13,16 @@ from tests.support.servers.guarded_programs import SILENCE_SECONDS, Runner
 
 @pytest.fixture
 async def silent() -> AsyncIterator[ProcessLauncher]:
-    """A launcher with a limit on silence, which beats only when it is told to."""
+    """Yield a launcher with a limit on silence, whose heartbeat is sent on request."""
     async with careful_launcher(SILENCE_SECONDS) as launcher:
         yield launcher
 
 
 @pytest.fixture
 def run(launcher: ProcessLauncher) -> Runner:
-    """Runs a command to its end under limits that no test reaches by accident."""
+    """Return a function that runs a command to its end, under limits that tests do not reach by
+    accident.
+    """
 
     async def run_command(
         *argv: str,

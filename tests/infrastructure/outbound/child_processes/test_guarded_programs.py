@@ -1,4 +1,4 @@
-"""Programs behind gates: what they may be given, how they end, and one that is run to its end."""
+"""Programs behind guards: their input, their end, and one that runs to its end."""
 
 import asyncio
 import errno
@@ -306,7 +306,7 @@ def test_report_is_one_line() -> None:
 
 DENIED = PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-"""What `execvpe` raises if a folder of PATH may not be entered, whoever has the program."""
+"""Error of `execvpe` if a folder of PATH may not be entered, wherever the program is."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""No process of a program outlives its holder, its leader or its gate; a silent holder is none."""
+"""No process of a program outlives its holder, its leader or its guard; a silent holder is lost."""
 
 import asyncio
 import contextlib
@@ -65,13 +65,13 @@ asyncio.run(hold())
 
 @pytest.fixture
 def mark(tmp_path: Path) -> Path:
-    """The file that is there once a program was executed."""
+    """Return the file that exists once a program was executed."""
     return tmp_path / "executed"
 
 
 @pytest.fixture
 def holder(mark: Path) -> Iterator["subprocess.Popen[str]"]:
-    """A process with a program, two daemons of it, and a program that waits for its go."""
+    """Yield a process with a program, two daemons of it, and a program that waits for its start."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLDER, DAEMONS, str(mark)],
         stdin=subprocess.PIPE,
@@ -88,7 +88,7 @@ def holder(mark: Path) -> Iterator["subprocess.Popen[str]"]:
 
 
 async def held_by(holder: "subprocess.Popen[str]") -> list[int]:
-    """Its launcher's process, two gates and three processes of the program."""
+    """Return the launcher's process, two guards and three processes of the program."""
     assert holder.stdout is not None
     pids: list[int] = []
     while len(pids) < 6:

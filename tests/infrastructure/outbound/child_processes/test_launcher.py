@@ -1,4 +1,4 @@
-"""The launcher: its warm process, starts under way, heartbeats, failures, its end."""
+"""The launcher: its fork server, pending starts, heartbeats, failures, its end."""
 
 import asyncio
 import contextlib

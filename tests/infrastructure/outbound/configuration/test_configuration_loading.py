@@ -286,7 +286,7 @@ def own(tmp_path: Path) -> LoadedConfiguration:
 
 @pytest.fixture
 def other(tmp_path: Path) -> LoadedConfiguration:
-    """A file with other values."""
+    """Return a file with other values."""
     return write(tmp_path / "other.json5", "other", width=4)
 
 

@@ -1,5 +1,5 @@
 # ruff: noqa: E501  (a mistake and its message are read side by side)
-"""Mistakes of a configuration file: where each stands, and what is said about it."""
+"""Mistakes in a configuration file: their places and texts."""
 
 import sys
 from pathlib import Path

@@ -147,7 +147,7 @@ secret_names = st.sampled_from(["apiKey", "TOKEN", "x-secret", "env", "headers",
 
 
 def secret_below(depth: int) -> st.SearchStrategy[Any]:
-    """Values whose texts are all secret, for the place under a secret name."""
+    """Draw values whose texts are all secret, for a place under a secret name."""
     if depth == 0:
         return secret_texts | st.integers() | st.none()
     inner = secret_below(depth - 1)

@@ -24,7 +24,7 @@ def unset_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def warnings_of(loaded: LoadedConfiguration, place: str) -> list[str]:
-    """Return the warnings of this place without its name; none shows a secret."""
+    """Return the warnings about this place without its name; assert that none shows a secret."""
     assert CANARY not in f"{loaded.warnings}{loaded.stored_text}{loaded!r}{loaded.configuration}"
     return [str(one).removeprefix(f"config: {place}.") for one in loaded.warnings]
 

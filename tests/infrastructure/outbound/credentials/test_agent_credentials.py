@@ -25,7 +25,7 @@ def folders(running: RunningLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 async def texts(folders: AgentFolders, **helper: Any) -> list[str]:
-    """What is said to be missing for the helper."""
+    """Return the texts about missing credentials of the helper."""
     found = await folders.found(await folders.configured(**helper), "helper")
     assert CANARY not in repr(found)
     return [one.text for one in found.missing]

@@ -26,7 +26,7 @@ EmbeddedPostgres.start(Path(sys.argv[1])).close()
 
 @pytest.fixture(scope="package")
 def shared_home() -> Iterator[Path]:
-    """One home with a database, which everybody can reach by its path."""
+    """Yield one home with a database, which every user can reach by its path."""
     with open_directory() as place:
         EmbeddedPostgres.start(place / "postgres").close()
         yield place / "postgres"
@@ -34,7 +34,7 @@ def shared_home() -> Iterator[Path]:
 
 @pytest.fixture
 def home(shared_home: Path) -> Iterator[Path]:
-    """The home, on which nothing runs, neither before the test nor after it."""
+    """Yield the home; assert that no process uses it before and after the test."""
     assert server_is_gone(shared_home)
     yield shared_home
     wait_for("the server has stopped", lambda: server_is_gone(shared_home))
@@ -43,7 +43,7 @@ def home(shared_home: Path) -> Iterator[Path]:
 
 @pytest.fixture(scope="package")
 def ordinary_home() -> Iterator[Path]:
-    """A home with a database that an ordinary user has made below a directory of its own."""
+    """Yield a home with a database that an ordinary user created below its own directory."""
     with open_directory(owner=NOBODY) as place:
         place.chmod(0o700)
         run_as_ordinary_user(_CREATE, str(place / "postgres"))
@@ -52,6 +52,6 @@ def ordinary_home() -> Iterator[Path]:
 
 @pytest.fixture
 def used(home: Path) -> Iterator[EmbeddedPostgres]:
-    """A server that runs on the home."""
+    """Yield a server that runs on the home."""
     with closing(EmbeddedPostgres.start(home)) as server:
         yield server

@@ -1,4 +1,4 @@
-"""As whom the server runs, and what root leaves as it was."""
+"""Account of the server, and what root leaves unchanged."""
 
 import os
 import shutil
@@ -109,7 +109,7 @@ def test_programs_are_copied_for_the_time_of_use(tmp_path: Path) -> None:
 
 @contextmanager
 def _hidden_programs() -> Iterator[Path]:
-    """The programs of the wheel below a directory that only root can enter."""
+    """Yield the programs of the wheel below a directory that only root can enter."""
     with open_directory() as place:
         place.chmod(0o700)
         newest = binaries.choose_programs(binaries.installed_directories(), None)
@@ -117,7 +117,7 @@ def _hidden_programs() -> Iterator[Path]:
 
 
 def _identity_of(pid: int) -> tuple[int, str]:
-    """The user of a process, and the capabilities that it has, as a hexadecimal number."""
+    """Return the user of a process, and its capabilities as a hexadecimal number."""
     status = Path(f"/proc/{pid}/status").read_text()
     fields = dict(line.split(":", 1) for line in status.splitlines())
     uids = set(fields["Uid"].split())

@@ -1,4 +1,4 @@
-"""What is killed comes back, and what nobody uses any more ends."""
+"""Killed processes come back, and unused ones end."""
 
 import os
 import signal

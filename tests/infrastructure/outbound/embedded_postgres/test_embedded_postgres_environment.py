@@ -1,4 +1,4 @@
-"""Variables that a shell has for another PostgreSQL have no say for the embedded one."""
+"""Variables for another PostgreSQL do not affect the embedded one."""
 
 import json
 import os
@@ -81,7 +81,7 @@ print(json.dumps(found))
 
 
 def parameters(connection: psycopg.Connection[object] | psycopg.AsyncConnection[object]) -> object:
-    """Return what a connection was opened with."""
+    """Return the parameters of a connection."""
     return connection.info.get_parameters()
 
 

@@ -1,4 +1,4 @@
-"""Where the parts of an embedded server lie: its socket, its log, a copy of its programs."""
+"""Layout of an embedded server: its socket, its log, a copy of its programs."""
 
 import io
 import os

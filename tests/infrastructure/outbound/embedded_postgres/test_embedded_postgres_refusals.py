@@ -1,4 +1,4 @@
-"""Why the server cannot run, in words that say what to do."""
+"""Reasons why the server cannot run, in texts that say what to do."""
 
 import os
 import subprocess
@@ -172,7 +172,7 @@ def _refusal(home: Path) -> str:
 
 
 def _refusal_beside(home: Path) -> str:
-    """The refusal of a second home on the same data, whose locks are its own."""
+    """Return the refusal of a second home on the same data, with its own locks."""
     with open_directory() as place:
         (place / "data").symlink_to(home / "data")
         return _refusal(place)
@@ -191,7 +191,7 @@ def _fill(file: Path) -> None:
 
 @contextmanager
 def _changed(file: Path, text: str) -> Iterator[None]:
-    """A file with another text, given back as it was."""
+    """Change the text of a file during the block."""
     before = file.read_text()
     file.write_text(text)
     try:
@@ -202,7 +202,7 @@ def _changed(file: Path, text: str) -> Iterator[None]:
 
 @contextmanager
 def _small_disk(place: Path, options: str) -> Iterator[None]:
-    """A file system of its own, mounted at `place`/disk."""
+    """Mount a separate file system at `place`/disk during the block."""
     (place / "disk").mkdir()
     command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place / "disk")]
     mounted = subprocess.run(command, capture_output=True, text=True, check=False)

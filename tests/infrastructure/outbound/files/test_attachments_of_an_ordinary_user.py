@@ -1,5 +1,4 @@
-"""Root may do everything, and is not who a server usually is: what closed folders mean is tried as
-an ordinary user, whoever runs the tests."""
+"""Attachments in closed folders, written as an ordinary user, because root may do everything."""
 
 import os
 import tempfile
@@ -15,7 +14,7 @@ from tests.support.servers.ordinary_user import Becoming
 
 @pytest.fixture
 def ground(becoming_ordinary: Becoming) -> Iterator[Ground]:
-    """In a folder of its own: the one of pytest is closed to other users."""
+    """Yield a ground in a separate folder, because the one of pytest is closed to other users."""
     with tempfile.TemporaryDirectory() as folder, becoming_ordinary(Path(folder)):
         assert os.geteuid() != 0
         yield ground_in(Path(folder))

@@ -1,4 +1,4 @@
-"""What is done to a workspace while files are written into it leads nowhere else."""
+"""Changes of a workspace during a write lead nowhere else."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ from tests.support.builders.folders import (
 
 ROUNDS = 50
 ROUNDS_MAX = 50 * ROUNDS
-"""So often at most until one was lost, however the machine divides its time."""
+"""Maximum number of rounds until one is lost, however the machine divides its time."""
 MANY = AcceptedFiles(tuple(accept_file(f"{number}.txt", b"x" * 100) for number in range(8)))
 NOT_OURS = (b"not attached", b"canary")
 Attack = Callable[[Ground], None]
@@ -116,7 +116,7 @@ def _is_of(path: Path, judged: AcceptedFiles) -> bool:
 
 @contextmanager
 def racing(act: Callable[[], None]) -> Iterator[None]:
-    """Another thread that does so over and over."""
+    """Repeat an act in another thread during the block."""
     over = threading.Event()
 
     def race() -> None:

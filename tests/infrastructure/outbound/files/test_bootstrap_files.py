@@ -1,4 +1,4 @@
-"""Bootstrap files of a workspace: any contents, and anything else that stands in their place."""
+"""Bootstrap files of a workspace: any contents, and other entries in their place."""
 
 import asyncio
 import os

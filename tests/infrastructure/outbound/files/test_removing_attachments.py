@@ -1,4 +1,4 @@
-"""Attached files are removed with whatever a child made of them, and nothing else is."""
+"""Attachments are removed, whatever a child made of them, and nothing else is."""
 
 import asyncio
 import os
@@ -138,7 +138,7 @@ async def test_two_servers_may_remove_the_same(ground: Ground) -> None:
 
 
 async def test_write_after_removal_leaves_nothing(ground: Ground) -> None:
-    """A server that lost its claim is slow, and another one has unmade its step by then."""
+    """A server that lost its claim is slow, and another one has already undone the step."""
     before = ground.tree()
 
     def during() -> None:

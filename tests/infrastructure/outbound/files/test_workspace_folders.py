@@ -80,7 +80,7 @@ async def test_folder_is_still_there_unless_behind_link(root: Path) -> None:
 
 @contextmanager
 def no_more_descriptors() -> Iterator[None]:
-    """Nothing more can be opened, by root neither."""
+    """Prevent any further open file, also for root."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     probe = os.open("/", os.O_RDONLY)
     os.close(probe)
@@ -101,7 +101,7 @@ def test_folder_that_cannot_be_opened_is_not_left(tmp_path: Path) -> None:
 
 
 def test_another_disk_is_not_entered_to_be_emptied() -> None:
-    """Entered only: there is nothing in this that would change that disk."""
+    """The test only enters that disk; it cannot change it."""
     assert os.path.ismount("/dev/shm"), "this test needs another disk, and knows of no other"
     with RootedFolder.open_root("/dev") as folder, pytest.raises(OSError, match="cross-device"):
         with folder.enter_to_empty("shm"):

@@ -266,7 +266,7 @@ async def test_failure_in_between_leaves_other_runs_alone(ground: Ground) -> Non
 
 THREADS = 40
 
-"""More than the event loop has for everybody."""
+"""More threads than the event loop has."""
 
 
 async def test_files_do_not_wait_for_busy_threads(ground: Ground) -> None:

@@ -1,4 +1,4 @@
-"""Answers whose body is cut off, slow or endless: where only the status counts, it decides."""
+"""Responses whose body is cut off, slow or endless: if only the status counts, it decides."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 TIMEOUT_SECONDS = 3
 QUICK_SECONDS_MAX = 2.5
 
-"""Less than the receiver's time limit: an answer whose status has come is not waited for."""
+"""Less than the time limit: once the status has come, the body is not awaited."""
 
 
 async def sent(url: str) -> WebhookAnswer:

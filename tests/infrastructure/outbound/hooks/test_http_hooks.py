@@ -150,7 +150,7 @@ async def test_trickling_answer_is_not_waited_for(tmp_path: Path) -> None:
 
 @pytest.fixture
 async def nobody() -> AsyncIterator[str]:
-    """An address at which nothing listens."""
+    """Yield an address without a listener."""
     with socket.socket() as place:
         place.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{place.getsockname()[1]}/secret-path?{SECRET}"

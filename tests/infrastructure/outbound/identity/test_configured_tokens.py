@@ -1,4 +1,6 @@
-"""Tokens of a file: each secret is read once a revision, and one that is missing is no stop."""
+"""Tokens of a file: each secret is read once per revision, and a missing one does not prevent a
+start.
+"""
 
 import logging
 from pathlib import Path

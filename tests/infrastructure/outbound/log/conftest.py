@@ -1,4 +1,4 @@
-"""A log in which everything has happened, which each file of tests damages and mends."""
+"""A log with every type of event, which each test file damages and repairs."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from tests.support.servers.databases import Databases
 def story(
     databases: Databases, told_logs: ToldLogs, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ToldLog]:
-    """The log itself; whoever damages it mends it."""
+    """Yield the log itself; a test that damages it repairs it."""
     told = ToldLog(told_logs.copy("all"), tmp_path_factory.mktemp("story"))
     told.save()
     yield told
@@ -22,6 +22,6 @@ def story(
 
 @pytest.fixture
 def told(story: ToldLog) -> Iterator[ToldLog]:
-    """A log that is as it was told, and will be again."""
+    """Yield the unchanged log; assert that it is unchanged at the end."""
     yield story
     story.mend()

@@ -1,4 +1,4 @@
-"""Each event names the one that led to it, as it is known under the lock."""
+"""Each event names its cause, as it is known under the lock."""
 
 from application.log.envelope import Actor, Envelope
 from tests.support.builders import run_commands as ask
@@ -9,7 +9,7 @@ OPERATOR = Actor(kind="token", token="operator")
 
 
 async def last(running: RunningLog, type_name: str) -> Envelope:
-    """The newest event of a type."""
+    """Return the newest event of a type."""
     return [one.envelope for one in await running.events() if one.envelope.type == type_name][-1]
 
 

@@ -1,4 +1,4 @@
-"""A database that acknowledges and never answers costs one deadline, and nothing that was asked."""
+"""A database that acknowledges and never answers costs one deadline, and no submission is lost."""
 
 import asyncio
 import time
@@ -27,7 +27,7 @@ from tests.support.servers.running_log import RunningLog, running_on
 
 ANSWER_SECONDS_MAX = 0.5
 POOL_ANSWER_SECONDS_MAX = 2.0
-"""Longer than it takes to open three connections."""
+"""More than the time to open three connections."""
 ENDED_SECONDS_MAX = 10.0
 
 
@@ -39,7 +39,7 @@ async def line(database_url: str) -> AsyncIterator[SilentLine]:
 
 @pytest.fixture
 async def running(line: SilentLine, database_url: str) -> AsyncIterator[RunningLog]:
-    """A log that writes and follows over the line, and reads past it."""
+    """Yield a log that writes and follows over the line, with reads past it."""
     silences = Silences()
 
     async def connect() -> LogConnection:

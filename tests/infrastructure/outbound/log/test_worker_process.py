@@ -1,4 +1,4 @@
-"""A process that works on the log beside this one: a copy of it, unless it has other threads."""
+"""A process that works on the log in parallel: a fork, unless this one has other threads."""
 
 import json
 import os
@@ -35,7 +35,7 @@ print(json.dumps(found))
 
 
 def work(order: dict[str, Any]) -> None:
-    """Tell of this process, and fail."""
+    """Describe this process, and fail."""
     command = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in (os.getpid(), os.getppid())]
     kept = [os.readlink(one.path) for one in os.scandir("/proc/self/fd") if int(one.name) > 2]
     files = [one for one in kept if not one.startswith("/proc/")]

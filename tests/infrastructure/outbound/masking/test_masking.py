@@ -1,4 +1,4 @@
-"""What a child says, plain, in base64 or in URLs, without the credentials that it was given."""
+"""Output of a child, plain, in base64 or in URLs, without its credentials."""
 
 import base64
 import json
@@ -104,7 +104,7 @@ CHUNK = 64 * 1024
 
 
 def slowly_masked(values: list[str], text: str) -> str:
-    """The text without all that stand there, and without a beginning at its end."""
+    """Return the text without any of the values, and without a beginning of one at its end."""
     covered = [False] * len(text)
     for value in values:
         for at in range(len(text)):
@@ -212,14 +212,16 @@ URLS: dict[str, Callable[[str], str]] = {
 
 
 def shown_signs(told: str) -> str:
-    """What is shown of it, without what stands around a value and joins lines."""
+    """Return the shown part, without the delimiters of a value and the characters that join
+    lines.
+    """
     for sign in (REDACTED, "\\n", "\r", "\n", "%3D", "="):
         told = told.replace(sign, "")
     return told
 
 
 def ways(text: str) -> list[Callable[[Masker], str]]:
-    """To mask it: at once, and in pieces."""
+    """Return ways to mask the text: at once, and in pieces."""
     sizes = (1, 3, 7, 64, 4096) if len(text) < 200 else (5, 997)[len(text) > 2000 :]
     return [
         lambda masking: masking.whole(text),

@@ -1,4 +1,4 @@
-"""Lines of text in an output that is JSON otherwise, without the credentials that they hold."""
+"""Text lines in JSON output, without the credentials that they contain."""
 
 import base64
 import json

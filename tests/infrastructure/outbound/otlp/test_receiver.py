@@ -1,4 +1,4 @@
-"""What sends spans, against a real receiver."""
+"""Sender of spans, with a real receiver."""
 
 import logging
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Counts of events are those that a look at every event gives, however far they were kept."""
+"""Stored counts of events equal those of a full scan, however far they were stored."""
 
 import asyncio
 from collections import Counter
@@ -26,7 +26,7 @@ PACES = [(1, 1), (4, 8), (64, 8192)]
 
 
 def tally_of(events: Sequence[RecordedEvent]) -> EventTally:
-    """Counted one by one."""
+    """Count events one by one."""
     tally: Counter[str] = Counter()
     for recorded in events:
         name = recorded.envelope.type
@@ -46,7 +46,7 @@ def counting(
 
 
 async def rows(running: RunningLog) -> list[Any]:
-    """All that is kept."""
+    """Return all stored counts."""
     return [
         await running.ask("SELECT last_position, counts::text FROM event_counts ORDER BY 1"),
         await running.ask("SELECT * FROM live_runs ORDER BY 1"),

@@ -1,4 +1,4 @@
-"""What a command runtime prints, read into entries, and how it ended."""
+"""Output of a command runtime as entries, and its end."""
 
 import json
 import threading

@@ -222,7 +222,7 @@ async def test_lines_that_are_no_entries_are_warned_of(shell: Run) -> None:
 
 @pytest.fixture
 def tell(run: Run) -> Run:
-    """Run a script in which `told` is a credential."""
+    """Return a function that runs a script in which `told` is a credential."""
 
     async def run_script(script: str, **settings: Any) -> Ran:
         text = f"import json, os, sys\ntold = os.environ['GIVEN']\n{script}"

@@ -1,4 +1,4 @@
-"""Commands that do not want to end, or say too much, or listen to nobody."""
+"""Commands that do not end, print too much, or ignore signals."""
 
 import asyncio
 import tracemalloc

@@ -1,4 +1,4 @@
-"""What a command runtime's program is given."""
+"""Input of a command runtime's program."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Models are asked as planned; what they say, use and fail at is recorded."""
+"""Models are called as planned; their messages, usage and failures are recorded."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A model has the tools that its child's policy leaves, and no other can be called."""
+"""A model has the tools that its child's policy permits, and cannot call others."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -35,7 +35,7 @@ def with_tools(endpoint: ModelEndpoint, tools: ToolServer, **changes: Any) -> La
 
 
 def as_spawnlogs_own(endpoint: ModelEndpoint, tools: ToolServer, **changes: Any) -> Launch:
-    """The tools are spawnlog's own: they are below the address that a child calls back."""
+    """Return a launch in which the tools are spawnlog's own: below the callback address."""
     return replace(
         model_launch(endpoint.url, model="m"),
         url=tools.url.removesuffix("/mcp"),

@@ -1,4 +1,4 @@
-"""What a scripted runtime plays beyond what every runtime keeps to, and runtimes by their type."""
+"""Scripted runtime beyond the common contract, and runtimes by type."""
 
 import asyncio
 from typing import Any

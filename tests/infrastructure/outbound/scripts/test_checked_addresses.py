@@ -1,4 +1,4 @@
-"""The address that is connected to is one that was judged."""
+"""The connection goes to an address that was checked."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""What was decided by real scripts is decided again from their receipts and texts alone."""
+"""Decisions with real scripts are replayed from their receipts and texts alone."""
 
 import json
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Context scripts at URLs: what is sent where, and what an answer may not do."""
+"""Context scripts at URLs: their requests, and forbidden responses."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from tests.support.servers.script_server import Asked, ScriptServer, answer, red
 from tests.support.waiting import until
 
 TLS = Path(__file__).parents[3] / "tls"
-"""An authority of these tests, and a certificate with its key for `right.test`."""
+"""Certificate authority of these tests, and a certificate with its key for `right.test`."""
 
 BROKEN_OFF = "Script closed the connection"
 ELSEWHERE = "Script redirects to another host; give that address as its uri"

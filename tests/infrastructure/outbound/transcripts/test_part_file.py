@@ -1,4 +1,4 @@
-"""A file of a transcript is there whole or not at all, whatever is done to its folder meanwhile."""
+"""A transcript file exists whole or not at all, whatever happens to its folder meanwhile."""
 
 import asyncio
 import os
@@ -40,14 +40,14 @@ def write(folders: TranscriptFolders, content: bytes = b"whole\n") -> None:
 
 
 def interrupted(folders: TranscriptFolders, act: Callable[[], object]) -> None:
-    """Something is done between the writing and the end."""
+    """Act between the writing of a file and its end."""
     with atomic_file(folders, "main", "x.jsonl") as file:
         file.write(b"half")
         act()
 
 
 def held_below(folder: Path) -> set[str]:
-    """The descriptors of this process that lead there; what else it holds comes and goes."""
+    """Return the descriptors of this process below the folder; others come and go."""
     return {one for one in open_descriptors() if str(folder) in one}
 
 
@@ -101,7 +101,7 @@ def test_file_of_another_server_is_not_removed(tmp_path: Path) -> None:
 
 
 class MovedMeanwhile(TranscriptFolders):
-    """Somebody moves the folder of the agent while files are written into it."""
+    """Another process moves the agent's folder while files are written into it."""
 
     def require_in_place(self, agent_id: str, folder: RootedFolder) -> None:
         (self.path / agent_id).rename(self.path.parent / "moved")
@@ -236,7 +236,7 @@ async def test_cancelled_write_leaves_nothing(folders: TranscriptFolders, tmp_pa
 
 @pytest.fixture
 def ordinary(becoming_ordinary: Becoming) -> Iterator[Path]:
-    """A folder of an ordinary user: those of pytest are closed to others."""
+    """Yield a folder of an ordinary user, because those of pytest are closed to others."""
     with tempfile.TemporaryDirectory() as folder, becoming_ordinary(Path(folder)):
         assert os.geteuid() != 0
         yield Path(folder)

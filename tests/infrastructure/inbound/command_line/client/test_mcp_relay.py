@@ -1,5 +1,4 @@
-"""Messages that are relayed to `/mcp`: what they are sent with, and what is answered for those that
-cannot be."""
+"""Messages relayed to `/mcp`: their headers, and the answers to those that cannot be relayed."""
 
 import asyncio
 import json
@@ -122,7 +121,7 @@ class Relayed:
         self._lines.put_nowait(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
     async def end(self) -> list[dict[str, Any]]:
-        """All that was said, once the input has ended."""
+        """Return all output once the input has ended."""
         self._lines.put_nowait(b"")
         await asyncio.wait_for(self._running, 20)
         return self.said
@@ -135,7 +134,9 @@ Answer = Callable[[str], bytes]
 async def server_that(
     answer: Answer | None, seen: list[str], left: asyncio.Event | None = None
 ) -> AsyncIterator[str]:
-    """A server that answers each request so; with None it never does, and notes who has `left`."""
+    """Yield a server that sends this answer, or none for None; it notes when a caller has
+    `left`.
+    """
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -173,7 +174,7 @@ def answer_to(request: str, **members: Any) -> bytes:
 async def relay(
     answer: Answer, *messages: dict[str, Any], **settings: Any
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return what is said to the caller of these messages, and the requests that the server saw."""
+    """Return the output for these messages, and the requests that the server saw."""
     seen: list[str] = []
     async with server_that(answer, seen) as url:
         relayed = Relayed(url, **settings)

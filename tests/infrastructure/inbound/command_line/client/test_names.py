@@ -1,4 +1,4 @@
-"""How names of runs, moments and durations are understood."""
+"""Names of runs, moments and durations on the command line."""
 
 from dataclasses import dataclass
 from typing import Any

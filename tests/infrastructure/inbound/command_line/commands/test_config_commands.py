@@ -138,7 +138,7 @@ def test_secrets_of_hooks_are_not_shown(
 
 @pytest.fixture
 def token(file: Path) -> Path:
-    """The file of a token that the configuration names; it is not there yet."""
+    """Return the missing file of a configured token."""
     row = {"id": "board", "token": {"file": "token"}, "scopes": ["read"], "sessions": ["*"]}
     file.write_text(json.dumps({"spawnlog": {"tokens": [row]}}), "utf-8")
     return file.parent / "token"

@@ -1,4 +1,4 @@
-"""Agents, lanes, sessions, announcements, `status`, and what all commands have in common."""
+"""Agents, lanes, sessions, announcements, `status`, and the common behavior of commands."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""Arguments that no command can use: exit status 2, a text that says why, and nothing is sent."""
+"""Invalid arguments: exit status 2, a text with the reason, and no request."""
 
 import shlex
 

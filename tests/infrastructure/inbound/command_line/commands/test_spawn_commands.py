@@ -44,7 +44,7 @@ def ended(run_id: str = SECOND, **members: Any) -> Reply:
 
 @pytest.fixture
 def accepting(api: RecordedApi) -> RecordedApi:
-    """A server that takes a spawn, a message and a respawn of `FIRST`."""
+    """Return a server that accepts a spawn, a message and a respawn of `FIRST`."""
     for path in SUBMITS:
         api.on("POST", path, Reply(TAKEN, status=201))
     return api

@@ -1,4 +1,4 @@
-"""`spawnlog run step` in a terminal: keys, its size, and that it is left as it was found."""
+"""`spawnlog run step` in a terminal: keys, its size, and its state afterwards."""
 
 import fcntl
 import os
@@ -52,7 +52,7 @@ class Terminal:
         os.write(self.keys, keys.encode())
 
     def wait_for(self, text: str) -> None:
-        """What is shown from now on, up to this text."""
+        """Wait until this text is shown."""
         deadline = time.monotonic() + SECONDS_MAX
         while text not in self.shown:
             assert time.monotonic() < deadline, repr(self.shown[-2000:])

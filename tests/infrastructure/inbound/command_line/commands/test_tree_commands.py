@@ -1,4 +1,4 @@
-"""`spawnlog session tree` and `run tree`: what a person sees, and what a program gets."""
+"""`spawnlog session tree` and `run tree`: output for people and for programs."""
 
 import json
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ def at(seconds: int) -> str:
 
 
 def run(label: str, **stages: int) -> dict[str, Any]:
-    """A run that came to these stages after so many seconds."""
+    """Return a run that reached these stages after these seconds."""
     over = stages.get("ended")
     return {
         "runId": RUN,

@@ -1,4 +1,4 @@
-"""A run that is waited for: its progress, its result, Ctrl-C and the order of lines."""
+"""Waiting for a run: progress, result, Ctrl-C and the order of lines."""
 
 import os
 import pty
@@ -36,7 +36,7 @@ def page(*items: dict[str, Any], last: int, complete: bool = False) -> Reply:
 
 @pytest.fixture
 def server(api: RecordedApi) -> RecordedApi:
-    """A run that says two things while it is followed."""
+    """Return a server with a run that makes progress twice while it is followed."""
     api.on(
         "GET",
         TRANSCRIPT,
@@ -52,7 +52,7 @@ def server(api: RecordedApi) -> RecordedApi:
 
 @pytest.fixture
 def start(api: RecordedApi, tmp_path: Path) -> Started:
-    """Starts `spawnlog spawn --wait` as a process. Python buffers what goes into its pipes."""
+    """Start `spawnlog spawn --wait` as a process, whose pipes Python buffers."""
     own = {"SPAWNLOG_URL": api.url, "SPAWNLOG_TOKEN": "t", "SPAWNLOG_DATA_DIR": str(tmp_path)}
     command = [str(Path(sys.executable).parent / "spawnlog"), "spawn", "Count", "--wait"]
 

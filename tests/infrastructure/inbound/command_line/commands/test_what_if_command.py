@@ -23,7 +23,7 @@ SET = ("--set", "/agents/defaults/subagents/maxSpawnDepth=1")
 
 
 def verdict(name: str = "newly-refused", **changes: Any) -> dict[str, Any]:
-    """A line of the answer."""
+    """Return a line of the answer."""
     plain = {
         "runId": "69eae0f9-12a6-46eb-a892-2dcc416bb8c6",
         "position": 7,
@@ -43,7 +43,7 @@ def verdict(name: str = "newly-refused", **changes: Any) -> dict[str, Any]:
 
 
 def totals(agent: str = "counter", **counts: int) -> dict[str, Any]:
-    """The last line."""
+    """Return the last line."""
     by_verdict = {one: counts.get(one.replace("-", "_"), 0) for one in VERDICTS}
     found = {
         "fromPosition": 1,
@@ -57,7 +57,7 @@ def totals(agent: str = "counter", **counts: int) -> dict[str, Any]:
 
 
 def answers(api: RecordedApi, *lines: dict[str, Any]) -> None:
-    """What the server says."""
+    """Set the answer of the server."""
     text = "".join(json.dumps(one) + "\n" for one in lines)
     api.on("POST", ASKED, Reply(text, content_type="application/x-ndjson"))
 

@@ -1,4 +1,4 @@
-"""Which exit status an answer of the server leads to, and what is said."""
+"""Exit status and text for each answer of the server."""
 
 from typing import Any
 

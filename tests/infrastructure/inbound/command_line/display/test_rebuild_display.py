@@ -1,4 +1,4 @@
-"""A rebuild says how far it is: a bar on a terminal, a line now and then elsewhere."""
+"""Progress of a rebuild: a bar on a terminal, otherwise a line from time to time."""
 
 import io
 import sys
@@ -16,7 +16,7 @@ class Terminal(io.StringIO):
 
 
 class Clock:
-    """Stands still until it is told to go on."""
+    """Clock that moves only on request."""
 
     def __init__(self) -> None:
         self.now = 100.0

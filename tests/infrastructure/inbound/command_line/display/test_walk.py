@@ -1,4 +1,4 @@
-"""A walk through the states of a run: where a command leads, and what is shown there."""
+"""Walk through the states of a run: the target and output of each command."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How leniently the arguments of a call are read, and what a spawn by a tool is made of."""
+"""Lenient reading of a call's arguments, and the spawn that a tool makes of them."""
 
 from typing import Any, cast
 

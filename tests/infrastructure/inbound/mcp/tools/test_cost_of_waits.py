@@ -1,4 +1,4 @@
-"""What a wait for several runs reads: more when one of them gets on, nothing for the others."""
+"""Reads of a wait for several runs: more for one that advances, none for the others."""
 
 import asyncio
 from dataclasses import replace
@@ -26,9 +26,9 @@ pytestmark = pytest.mark.db
 
 OURS, OTHERS = ("a", "b", "c"), tuple(f"other-{number}" for number in range(10))
 WAIT_SECONDS = 8.0
-"""Shorter than the step in which a wait looks again whatever happens."""
+"""Shorter than the interval after which a wait looks again in any case."""
 READS_MAX = 3 + 2 * 3 * 3
-"""Each once, and again when one of them has ended or was announced."""
+"""One read of each run, and further ones when a run has ended or was announced."""
 
 
 class CountedRegistry(PostgresRegistry):
@@ -37,7 +37,7 @@ class CountedRegistry(PostgresRegistry):
     reads = 0
 
     async def run(self, run_id: UUID, *, at: int | None = None) -> Run | None:
-        """One run."""
+        """Return a run."""
         self.reads += 1
         return await super().run(run_id, at=at)
 

@@ -1,4 +1,4 @@
-"""Tools and resources of operations: what they are offered as, and the answers of HTTP."""
+"""Tools and resources of operations: their descriptions, and the answers of HTTP."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Orders to die at a place in the log, which the kill tests give; they see them carried out."""
+"""Orders to die at a place in the log; the kill tests show their effect."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A writer holds the append lock from batch to batch, and what it knows is what is on record."""
+"""A writer holds the append lock across batches, and its cache equals the record."""
 
 import asyncio
 import time
@@ -39,7 +39,7 @@ def _for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def round_trips(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
-    """How often each backend was waited for, by its process."""
+    """Count the waits for each backend, by process id."""
     counts: Counter[int] = Counter()
     wait = LogConnection.wait
 
@@ -52,13 +52,14 @@ def round_trips(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
 
 
 def observing_unseen(number: int | str) -> Submission[tuple[str, ...]]:
-    """Observes a session of which the process remembers nothing."""
+    """Return a submission about a session that the process has not cached."""
     return observing(key(number), unseen=[key(number)])
 
 
 async def observe_unseen(running: RunningLog) -> None:
-    """Have one session on record that is forgotten, and so many new ones that the next one is taken
-    for new."""
+    """Record a session that is then evicted, and so many new ones that the next one counts as
+    new.
+    """
     await observe(running.log, ["forgotten"])
     running.log.remembered.sessions.forget()
     for number in range(UNSEEN_MIN):
@@ -66,7 +67,7 @@ async def observe_unseen(running: RunningLog) -> None:
 
 
 async def known(running: RunningLog, number: int | str, **more: Any) -> int:
-    """How many sessions of this key are on record, as a decision sees it."""
+    """Return the number of sessions of this key, as a decision sees it."""
     stream = session_stream(key(number))
     asked = submission(lambda world: Decision(len(world.sessions)), stream, **more)
     told: Appended[int] = await running.log.submit(asked)

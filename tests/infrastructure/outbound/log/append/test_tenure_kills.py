@@ -1,5 +1,8 @@
-"""A server that is killed or frozen at any step with the append lock stops no other, and loses
-nothing: every statement of taking, holding and handing over, before, during and after it."""
+"""A server that is killed or frozen at any step with the append lock blocks no other and loses
+nothing.
+
+Covers every statement of taking, holding and passing the lock: before, during and after it.
+"""
 
 import asyncio
 import signal
@@ -16,8 +19,9 @@ from tests.support.servers.running_log import RunningLog
 from tests.support.tiers import nightly_but
 
 WAIT_SECONDS_MAX = 4.0
-"""The holder's half second, after which the database ends its session, and room for a machine that
-is busy. A lock that is never given up would be waited for 10 s."""
+"""Half a second of the holder, after which the database ends its session, with reserve for a busy
+machine. A lock that is never released would block for 10 s.
+"""
 
 pytestmark = pytest.mark.kill
 CASES = [

@@ -1,4 +1,4 @@
-"""However a connection is lost, what was asked is recorded once, and its caller is told."""
+"""However a connection is lost, a submission is recorded once, and its caller gets the answer."""
 
 import asyncio
 import time
@@ -92,7 +92,7 @@ async def test_commit_of_lost_connection_is_not_repeated(database_url: str) -> N
 
 @asynccontextmanager
 async def after_a_long_outage(database_url: str) -> AsyncIterator[tuple[Lines, RunningLog]]:
-    """A log on a database that was away for longer than anybody waits, and is there again."""
+    """Yield a log whose database is back after an outage longer than any wait."""
     lines = Lines(database_url)
     async with running_on(database_url, connect=lines.connect) as running:
         lines.good = 0

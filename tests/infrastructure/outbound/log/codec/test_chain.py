@@ -1,4 +1,4 @@
-"""The chain: one fixed encoding, and nothing that could be changed without being seen."""
+"""The chain: one fixed encoding, in which every change shows."""
 
 import hashlib
 import struct
@@ -62,7 +62,7 @@ OTHER_SOURCES: dict[str, Any] = {
 
 
 def _by_hand() -> bytes:
-    """The encoding as it is described, written down once more."""
+    """Return the encoding as it is documented, written a second time."""
 
     def sized(data: bytes) -> bytes:
         return len(data).to_bytes(4, "big") + data

@@ -28,7 +28,7 @@ TEXTS = st.none() | st.text(st.characters(exclude_characters="\0", exclude_categ
 
 
 def folded(*encoders: Any) -> Fold:
-    """The history of a family, folded."""
+    """Return the fold of a family's history."""
     fold = Fold((), (), *encoders)
     for one in a_family():
         fold.apply(one.stream, one.event, one.stamp)

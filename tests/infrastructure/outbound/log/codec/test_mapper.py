@@ -1,4 +1,4 @@
-"""Between events and stored bytes: a closed list of names, numbers of JSON, and no other way in."""
+"""Mapping of events to stored bytes: a closed list of names, JSON numbers, and no other way in."""
 
 import math
 from collections.abc import Iterator
@@ -20,10 +20,10 @@ HISTORIES = Path(__file__).parents[4] / "histories"
 
 
 class Reversed(Cipher):
-    """Stands for a cipher: what is stored is not what was given."""
+    """Stand-in for a cipher: stored bytes differ from the given ones."""
 
     def __init__(self) -> None:
-        """Needs no key."""
+        """Accept no key."""
 
     def encrypt(self, plaintext: bytes) -> bytes:
         return b"sealed" + plaintext[::-1]
@@ -43,7 +43,7 @@ MAPPERS = {
 
 
 def stored(topic: str, state: bytes) -> StoredEvent:
-    """An event as a row of the log holds it."""
+    """Return an event as a row of the log holds it."""
     return StoredEvent("run:1", 3, topic, state)
 
 

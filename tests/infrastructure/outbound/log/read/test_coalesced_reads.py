@@ -1,4 +1,4 @@
-"""Reads that many ask at once: each is answered, none waits for another that is stuck."""
+"""Concurrent reads of many callers: each is answered, and none waits for a stuck one."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from tests.support.servers.running_log import RunningLog
 
 
 class Asked:
-    """Answers every key with itself, those that begin with `stuck` never, `bad` with an error."""
+    """Source that answers every key with itself, `stuck…` never, and `bad` with an error."""
 
     def __init__(self) -> None:
         self.questions: list[list[str]] = []

@@ -1,4 +1,4 @@
-"""The clock of the database is known to be between the question and its answer."""
+"""The database's clock is known to be between the question and its answer."""
 
 import time
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Reading by position: pages without a seam, whatever the session of the reader is set to."""
+"""Reads by position: pages without gaps, whatever the reader's session settings."""
 
 from itertools import product
 from typing import Any

@@ -1,4 +1,4 @@
-"""Texts that were just recorded are known for a moment, and take only so much room."""
+"""Texts that were just recorded are cached for a moment, in limited memory."""
 
 from uuid import UUID, uuid4
 

@@ -1,4 +1,4 @@
-"""How many states are remembered."""
+"""Size of the state cache."""
 
 from typing import NamedTuple
 

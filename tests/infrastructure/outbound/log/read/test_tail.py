@@ -1,4 +1,4 @@
-"""Whoever follows the log sees every event once, in order; whoever waits for one is woken by it."""
+"""A follower of the log sees every event once, in order; a waiter is woken by its event."""
 
 import asyncio
 import time

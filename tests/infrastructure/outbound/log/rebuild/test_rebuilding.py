@@ -1,4 +1,4 @@
-"""Rows that are made anew from the events, and their tables, are what they were before."""
+"""Rows and tables that are rebuilt from the events equal the previous ones."""
 
 import asyncio
 import logging
@@ -63,7 +63,7 @@ DAMAGES = {
     ),
     "no rows at all": ("TRUNCATE runs", None),
 }
-"""A statement, and how many rows differ then; None is more than two."""
+"""A statement, and the number of rows that differ then; None is more than two."""
 
 
 @pytest.mark.server

@@ -1,4 +1,4 @@
-"""A rebuild that is killed goes on where it was, and leaves the live rows alone until the end."""
+"""A killed rebuild resumes where it was, and does not change live rows before its end."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""Rows are made anew while others read and write, and nobody has to wait for long."""
+"""A rebuild while others read and write, without long waits."""
 
 import asyncio
 import time
@@ -24,13 +24,15 @@ from tests.support.tiers import nightly_but
 from tests.support.waiting import until
 
 WAIT_SECONDS_MAX = 3.0
-"""Generous: two cores are shared with everything else that is tested."""
+"""Generous, because two cores are shared with all other tests."""
 WRITERS = 4
 STATE_OF = f"SELECT version, stage FROM runs WHERE run_id = %s AND to_position = {FOREVER}"
 
 
 class Witness:
-    """Lives one life after the other and reads each state it was promised, until told to stop."""
+    """Caller that lives one life after the other and reads each promised state, until it is
+    stopped.
+    """
 
     def __init__(self, running: RunningLog, number: int) -> None:
         self._family = LoggedFamily(
@@ -99,7 +101,7 @@ async def waits_for_runs(running: RunningLog, mode: str = "AccessExclusiveLock")
 
 @asynccontextmanager
 async def held_back(running: RunningLog) -> AsyncIterator["asyncio.Task[RebuildCounts]"]:
-    """A rebuild that has done everything but the exchange, because somebody reads."""
+    """Yield a rebuild that has done everything except the swap, because of a reader."""
     async with held_table(running.url, "runs"):
         rebuilding = asyncio.create_task(rebuild(running.url))
         await waits_for_runs(running)

@@ -1,4 +1,4 @@
-"""Connections: set up with limits on what they may wait for, and never left behind."""
+"""Connections: with limits on waits, and never left open."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""Which log this is, and whether a server may work on it."""
+"""Identity of a log, and whether a server may work on it."""
 
 import asyncio
 
@@ -54,7 +54,7 @@ async def test_log_that_becomes_newer_takes_nothing_more(running: RunningLog) ->
 
 
 async def _set_format(running: RunningLog, number: int) -> None:
-    """As a migration does: under the append lock."""
+    """Set the format under the append lock, as a migration does."""
     async with running.pool.connection() as connection, connection.transaction():
         await connection.execute(LOCK)
         await connection.execute("UPDATE log_head SET format = %s", [number])

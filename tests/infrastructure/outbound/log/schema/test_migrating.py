@@ -1,4 +1,4 @@
-"""Bringing a database to the schema of this release."""
+"""Migration of a database to the schema of this release."""
 
 import shutil
 import tomllib
@@ -65,7 +65,7 @@ def upgrade() -> None:
 
 
 def _described(url: str) -> list[tuple[object, ...]]:
-    """Every column and index."""
+    """Return every column and index."""
     with psycopg.connect(url) as connection:
         return connection.execute(
             "SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns"
@@ -234,7 +234,7 @@ async def test_two_schemas_of_one_database_hold_two_logs(empty_database_url: str
 
 
 def _packaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The migrations as an installed package holds them."""
+    """Return the migrations as an installed package has them."""
     package = tmp_path / "100% infrastructure"
     shutil.copytree(PROJECT / "alembic", package / "migrations")
     monkeypatch.setattr(infrastructure, "__file__", str(package / "__init__.py"))

@@ -1,4 +1,4 @@
-"""Settings of a database session change nothing in the log, wherever they come from."""
+"""Settings of a database session change nothing in the log, whatever their source."""
 
 import asyncio
 import contextlib
@@ -65,7 +65,7 @@ HOSTILE = {
     "lc_time": "C.UTF-8",
     "lc_messages": "C.UTF-8",
 }
-"""Values for settings that are no switches."""
+"""Values for settings that are not switches."""
 
 OF_THE_OPERATOR = {
     "search_path": "the schema of the log",
@@ -85,9 +85,9 @@ OF_THE_MACHINE = (
     *("session_preload", "local_preload", "dynamic_library_path", "extension_control_path"),
     *("backtrace_functions", "application_name"),
 )
-"""How much of it a session takes, where files are, what an operator reads."""
+"""Prefixes of settings about resources, file locations, and output for operators."""
 NOISY = ("log_", "debug_print", "trace_", "jit_debugging", "jit_profiling", "jit_dump")
-"""They fill the log of the server and change nothing else."""
+"""Prefixes of settings that fill the server's log and change nothing else."""
 
 ENVIRONMENT = {"client_encoding": "PGCLIENTENCODING", "DateStyle": "PGDATESTYLE"}
 ENVIRONMENT |= {"TimeZone": "PGTZ", "geqo": "PGGEQO"}
@@ -96,7 +96,9 @@ Hostile = dict[str, str]
 
 
 def hostile_settings(url: str) -> Hostile:
-    """A value for each setting of a session that is neither the default nor the fixed one."""
+    """Return, for each setting of a session, a value that is neither the default nor the fixed
+    one.
+    """
     with psycopg.connect(url) as connection:
         rows = connection.execute(
             "SELECT name, vartype, boot_val, enumvals, min_val, max_val FROM pg_settings"
@@ -122,7 +124,7 @@ def hostile_settings(url: str) -> Hostile:
 
 @contextmanager
 def by_environment(url: str, hostile: Hostile) -> Iterator[str]:
-    """By libpq's variables of this process and of those that it starts."""
+    """Apply the settings by libpq's variables, for this process and its children."""
     options = " ".join(
         f"-c {name}={value}".replace(" ", "\\ ").replace("-c\\ ", "-c ")
         for name, value in hostile.items()

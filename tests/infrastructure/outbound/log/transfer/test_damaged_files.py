@@ -1,4 +1,4 @@
-"""Whatever is changed in a file is found by a verification and stored by no import."""
+"""Every change of a file is found by a verification and refused by an import."""
 
 import re
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ class WrittenLog:
         self.events = sum(b'"type":"spawnlog.event.' in line for line in self.lines)
 
     def fault(self, data: bytes) -> FileContentError:
-        """What is wrong with it: found by a verification, and refused by an import."""
+        """Return the fault that a verification finds; assert that an import refuses the file."""
         self.file.write_bytes(data)
         found = verify_file(self.file).fault
         assert found is not None
@@ -47,7 +47,7 @@ class WrittenLog:
         return found
 
     def refusal(self) -> str:
-        """What an import of the file says, of which nothing is left."""
+        """Return the refusal of an import; assert that nothing of the file is left."""
         with pytest.raises(UserError) as refused:
             imported(self.url, self.file)
         assert is_untouched(self.url)
@@ -57,7 +57,7 @@ class WrittenLog:
         return str(refused.value)
 
     def number(self, pattern: bytes) -> int:
-        """The index of the first line that has this in it, and a text if it is one."""
+        """Return the index of the first line that contains this; for a text, with data."""
         return next(
             number
             for number, line in enumerate(self.lines)
@@ -65,12 +65,12 @@ class WrittenLog:
         )
 
     def with_line(self, number: int, *others: bytes) -> list[bytes]:
-        """All lines, with others in place of one."""
+        """Return all lines, with others in place of one."""
         return [*self.lines[:number], *others, *self.lines[number + 1 :]]
 
 
 def count(lines: list[bytes], name: bytes, by: int) -> bytes:
-    """A file whose last line counts more or fewer of a kind, sealed anew."""
+    """Return a file whose last line has a wrong count of a kind, with a valid seal."""
 
     def counted(found: re.Match[bytes]) -> bytes:
         return b'"%b":"%d"' % (name, int(found[1]) + by)

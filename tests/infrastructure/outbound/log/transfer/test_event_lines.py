@@ -1,4 +1,4 @@
-"""The line of an event gives its row back, byte by byte, whatever stands in it."""
+"""The line of an event gives its row back, byte by byte, whatever its content."""
 
 import json
 from datetime import UTC, datetime

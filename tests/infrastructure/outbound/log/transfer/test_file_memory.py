@@ -1,4 +1,4 @@
-"""What a verification of a file remembers, however long the file is."""
+"""Memory of a file verification, for any length of the file."""
 
 import tracemalloc
 from collections.abc import Iterator
@@ -36,14 +36,14 @@ def memory() -> Iterator[FileMemory]:
 
 
 def mention(number: int, text: int) -> ContentMention:
-    """The event at a position refers to a text."""
+    """Return an event's reference to a text."""
     ref = ContentRef(id=run_id(text), bytes=2**63 + text, hmac="ab" * 32)
     owner = run_id(7) if number % 2 else None
     return ContentMention(number, run_stream(run_id(1)), "task", owner, ref)
 
 
 def sealed(number: int, count: int) -> RecordedTranscript:
-    """A run ended with a transcript of so many entries."""
+    """Return the recorded transcript of a run with this number of entries."""
     seal = TranscriptSeal(count=count, bytes=9, hmac="cd" * 32)
     return RecordedTranscript(number, run_id(number), None, seal)
 

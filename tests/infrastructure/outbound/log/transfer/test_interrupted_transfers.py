@@ -1,4 +1,4 @@
-"""What a kill leaves of an export or an import is gone on with, or is nothing."""
+"""A killed export or import is resumed, or leaves nothing."""
 
 import signal
 import stat
@@ -70,7 +70,7 @@ def history(databases: Databases) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def whole_file(history: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All of the history. Nobody changes it."""
+    """Return the exported history, which no test changes."""
     file = tmp_path_factory.mktemp("whole") / "log.ndjson"
     exported(history, file, **WHOLE)
     return file

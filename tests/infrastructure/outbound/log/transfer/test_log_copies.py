@@ -1,4 +1,4 @@
-"""A log that is exported and imported is the same log; a part of one is verified and is no log."""
+"""An exported and imported log is the same log; a part of one is verified, and is not a log."""
 
 import asyncio
 import json
@@ -44,8 +44,11 @@ GOLDEN_ROWS = {
         "sessions 2": "2ed7f8c197961c0b16eafee1da4e04d2",
     },
 }
-"""The MD5 of the rows that these logs give, by projection and version. When a change gives others,
-raise the `version` of the projection: else older servers write on beside newer ones."""
+"""MD5 of the rows of these logs, by projection and version.
+
+If a change gives others, raise the `version` of the projection: otherwise older servers keep
+writing beside newer ones.
+"""
 
 
 @pytest.fixture
@@ -55,7 +58,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def whole_file(story: ToldLog, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log in which everything happened. Nobody changes it."""
+    """Return a log with every type of event, which no test changes."""
     path = tmp_path_factory.mktemp("whole") / "whole.ndjson"
     exported(story.url, path, **WHOLE)
     return path
@@ -63,14 +66,14 @@ def whole_file(story: ToldLog, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 @pytest.fixture
 def copy(database_url: str, tmp_path: Path) -> Iterator[ToldLog]:
-    """An empty log; whatever was imported is right."""
+    """Yield an empty log; assert that an imported one is right."""
     yield ToldLog(database_url, tmp_path)
     order = VerifyOrder(state_file=tmp_path / "state.json")
     assert run_verification(database_url, order).difference is None
 
 
 def fault_of(file: Path, old: bytes, new: bytes, *, without: int | None = None) -> FileContentError:
-    """What is found when something was replaced, or a line left out, and the file sealed anew."""
+    """Return the fault after a text was replaced or a line removed, and the file sealed again."""
     lines = file.read_bytes().replace(old, new, 1).splitlines(keepends=True)
     if without is not None:
         del lines[without]
@@ -298,7 +301,7 @@ def test_golden_logs_hold_every_event_type() -> None:
 async def test_golden_log_is_imported_and_continued(
     golden: Path, copy: ToldLog, file: Path
 ) -> None:
-    """Exported logs of earlier releases are read for ever."""
+    """Exported logs of earlier releases remain readable forever."""
     found = await asyncio.to_thread(verify_file.verify_file, golden)
     assert found.fault is None
     assert min(found.counts.contents, found.counts.transcripts, found.counts.erased) > 1

@@ -1,4 +1,4 @@
-"""Whatever is changed in a log is found, and the first bad position is named."""
+"""Every change of a log is found, with the first bad position."""
 
 from typing import NamedTuple
 
@@ -32,14 +32,14 @@ CHANGED_ELSEWHERE = {
     "runs": ["run_id", "from_position", "to_position", "state"],
     "sessions": ["session_key", "from_position", "to_position", "state"],
 }
-"""The columns of each table whose changes are found in another way."""
+"""Columns of each table whose changes are found in another way."""
 
 MIDDLE = {
     table: f"SELECT from_position FROM {table} WHERE to_position < {FOREVER} ORDER BY 1 LIMIT 1"
     f" OFFSET (SELECT count(*) / 2 FROM {table} WHERE to_position < {FOREVER})"
     for table in ("runs", "sessions")
 }
-"""The query of a row that began in the middle and is not true any more."""
+"""Query of a row that began in the middle and is not current anymore."""
 FIRST_TRUE = f"SELECT min(from_position) FROM runs WHERE to_position = {FOREVER}"
 LAST = "SELECT max(position) FROM events"
 LAST_QUEUED = f"{LAST} WHERE type = 'RunQueued'"
@@ -352,7 +352,7 @@ def test_inserted_event_is_named_though_linked_well(told: ToldLog) -> None:
 
 
 def cut(told: ToldLog, *, commits: bool = True, rows: bool = True) -> int:
-    """Take everything behind a commit away, as an older backup would have it."""
+    """Remove everything after a commit, as in an older backup."""
     query = "SELECT max(last_position) FROM commits WHERE last_position <= %s"
     end = int(told.one(query, HERE)) if rows and commits else HERE
     told.do("DELETE FROM events WHERE position > %s", end)

@@ -1,4 +1,4 @@
-"""What is on record of verifications: what each found, and that there is one at a time."""
+"""Recorded verifications: their results, and one at a time."""
 
 import asyncio
 import os
@@ -156,7 +156,7 @@ async def test_newest_verifications_are_kept(
 
 
 def processes() -> list[int]:
-    """The processes that verify on behalf of this one."""
+    """Return the processes that verify for this one."""
     lists = Path(f"/proc/{os.getpid()}/task").glob("*/children")
     children = [int(pid) for one in lists for pid in one.read_text("ascii").split()]
     return [

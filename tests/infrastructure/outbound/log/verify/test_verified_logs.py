@@ -1,4 +1,4 @@
-"""A right log has no difference: while others append, in whatever ranges, killed and resumed."""
+"""A sound log has no difference: with concurrent appends, in any ranges, killed and resumed."""
 
 import asyncio
 import json
@@ -51,7 +51,7 @@ Verify = Callable[..., Awaitable[Verification]]
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    """The file in which progress is noted."""
+    """Return the file for the progress."""
     return tmp_path / "state.json"
 
 
@@ -66,7 +66,7 @@ def verified(running: RunningLog, state: Path) -> Verify:
 
 @pytest.fixture
 async def cut(running: RunningLog, tmp_path: Path) -> ToldLog:
-    """A family's history in transactions of very different lengths."""
+    """Return a family's history in transactions of very different lengths."""
     changes = [(one.stream, one.event) for one in a_family()]
     number = 0
     while changes:
@@ -164,7 +164,7 @@ async def test_command_verifies_log_and_noted_head(running: RunningLog, tmp_path
 
 
 def ids_in_json(value: Any) -> Iterator[str]:
-    """The ids of everything that looks like a reference."""
+    """Yield the ids of everything that looks like a reference."""
     if isinstance(value, dict):
         if set(value) == {"id", "bytes", "hmac"}:
             yield value["id"]
