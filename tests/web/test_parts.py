@@ -56,6 +56,15 @@ def test_menu_sets_theme(page: Page) -> None:
     assert faults_for_a_screen_reader(page) == []
 
 
+def test_menu_stays_open_for_more_choices(page: Page) -> None:
+    page.get_by_role("button", name="Actions").click()
+    choice = page.get_by_role("menuitemcheckbox", name="With label")
+    for is_checked in ("true", "false", "true"):
+        expect(choice).to_have_attribute("aria-checked", is_checked)
+        choice.click()
+    expect(page.get_by_role("columnheader", name="Label")).to_have_count(0)
+
+
 def test_menu_link_navigates(page: Page) -> None:
     page.get_by_role("button", name="Actions").click()
     page.get_by_role("menuitem", name="Lanes").click()
