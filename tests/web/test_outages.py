@@ -78,14 +78,14 @@ def test_a_restart_loses_neither_place_nor_event(
     page.get_by_role("grid", name="Runs").press("j")
     expect(page.locator("[aria-selected=true]")).to_contain_text("label-2")
     between.lead_to()
-    expect(page.get_by_text("Disconnected. Showing older data")).to_be_visible()
+    expect(page.get_by_text("Disconnected. Showing data from")).to_be_visible()
     one.stop()
     one.start()
     one.spawn("task 3", label="label-3")
     expect(page.get_by_role("row")).to_have_count(4)
     between.lead_to(one.url)
     expect(page.get_by_role("button", name="newer events: show")).to_be_visible()
-    expect(page.get_by_text("Disconnected. Showing older data")).to_have_count(0)
+    expect(page.get_by_text("Disconnected. Showing data from")).to_have_count(0)
     expect(page.locator("[aria-selected=true]")).to_contain_text("label-2")
     page.get_by_role("button", name="newer events: show").click()
     expect(page.get_by_role("row").nth(1)).to_contain_text("label-3")
@@ -105,14 +105,15 @@ def test_live_mark_goes_out_while_server_is_away(
     # An outage may also meet the bar's question of how much was recorded.
     page.route("**/v1/events/histogram?*", lambda route: route.abort())
     one.spawn("task", label="the-second")
-    expect(page.get_by_text("How much was recorded when is not known")).to_be_visible()
+    expect(page.get_by_text("The time bar cannot be read")).to_be_visible()
     between.lead_to()
-    expect(page.get_by_text("Disconnected. Showing older data")).to_be_visible()
+    expect(page.get_by_text("Disconnected. Showing data from")).to_be_visible()
     expect(live).to_have_count(0)
+    expect(page.get_by_role("button", name="Offline since")).to_be_visible()
     assert heading.bounding_box() == before
     between.lead_to(one.url)
     expect(live).to_be_visible()
-    expect(page.get_by_text("Disconnected. Showing older data")).to_have_count(0)
+    expect(page.get_by_text("Disconnected. Showing data from")).to_have_count(0)
 
 
 @pytest.mark.nightly
@@ -152,10 +153,10 @@ def test_a_token_that_ended_meanwhile_is_not_taken_for_a_server_that_is_away(
         expect(page.get_by_text("Nobody is in a lane")).to_be_visible()
         own = {"Authorization": f"Bearer {page.evaluate(STORED)}"}
         between.lead_to()
-        expect(page.get_by_text("Disconnected. Showing older data")).to_be_visible()
+        expect(page.get_by_text("Disconnected. Showing data from")).to_be_visible()
         assert one.http.delete("/v1/page-tokens/current", headers=own).json()["wasKnown"]
         between.lead_to(one.url)
-        expect(page.get_by_role("alert")).to_contain_text("not valid any more")
+        expect(page.get_by_role("alert")).to_contain_text("no longer valid")
         assert page.evaluate(STORED) is None
 
 
@@ -168,7 +169,7 @@ def test_in_an_outage_nothing_is_shown_as_the_answer_to_another_question(
     page.goto("/ui/runs")
     expect(page.get_by_role("row")).to_have_count(2)
     between.lead_to()
-    expect(page.get_by_text("Disconnected. Showing older data")).to_be_visible()
+    expect(page.get_by_text("Disconnected. Showing data from")).to_be_visible()
     page.get_by_label("Label", exact=True).fill("another")
     page.get_by_label("Label", exact=True).press("Enter")
     expect(page.get_by_role("alert")).to_contain_text("does not answer")

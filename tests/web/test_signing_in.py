@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Error, Page, Route, expect
 
 from tests.support.page.browser import watched_context
+from tests.support.page.header import sign_out
 from tests.support.servers.configurations import agent, command, configuration
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.misconfigured_storm import StormRecord
@@ -61,7 +62,7 @@ def test_an_address_that_was_printed_signs_in_once_and_signing_out_ends_its_toke
         assert "code=" not in page.url
         page.goto("/ui/log")
         with page.expect_response("**/v1/page-tokens/current") as revoked:
-            page.get_by_role("button", name="Sign out").click()
+            sign_out(page)
         assert revoked.value.ok
         expect(page.get_by_label("Token")).to_be_visible()
         assert page.request.get("/v1/me", headers=own).status == 401
@@ -125,7 +126,7 @@ def test_a_text_that_is_no_token_is_told_from_a_server_that_is_away(
         page.goto("/")
         page.get_by_label("Token").fill(text)
         page.get_by_role("button", name="Sign in").click()
-        expect(page.get_by_role("alert")).to_contain_text("Copy the whole of it")
+        expect(page.get_by_role("alert")).to_contain_text("Check that you copied all of it")
         # An older page may have kept it.
         page.evaluate("text => localStorage.setItem('spawnlog.token', text)", text)
         page.reload()
@@ -189,7 +190,7 @@ def test_who_signs_in_elsewhere_in_the_browser_looks_in_all_of_its_windows(
         sign_in(page, server.token)
         expect(page.get_by_role("link", name="Configuration")).to_be_visible()
         other.goto("/ui/lanes")
-        other.get_by_role("button", name="Sign out").click()
+        sign_out(other)
         expect(page.get_by_label("Token")).to_be_visible()
         sign_in(other, token)
         expect(page.get_by_role("link", name="Log")).to_be_visible()

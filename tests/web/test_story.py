@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.support.page.browser import picture, watched_context
+from tests.support.page.header import press_step
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.misconfigured_storm import (
     RULE,
@@ -52,7 +53,7 @@ def test_the_page_alone_leads_to_the_wrong_configuration_and_what_it_did(
     window.goto("/ui/runs")
     window.get_by_role("checkbox", name="refused").check()
     expect(window.get_by_role("row").nth(1)).to_contain_text(RULE)
-    window.get_by_role("button", name="‹ Refusal").click()
+    press_step(window, "‹ Refusal")
     expect(window.get_by_role("note")).to_contain_text("This is the past")
     expect(window.get_by_role("status").filter(has_text="SpawnRefused at position")).to_be_visible()
     picture(window, folder, "runs")

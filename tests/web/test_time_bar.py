@@ -1,4 +1,4 @@
-"""The bar of time: every control leads to the intended moment."""
+"""Moment control and time bar: every control leads to the intended moment."""
 
 import re
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.support.page.browser import watched_context
+from tests.support.page.header import press_step, sign_out, write_moment
 from tests.support.servers.misconfigured_storm import StormRecord
 from tests.support.servers.server import Server
 from tests.support.tiers import nightly_but
@@ -19,11 +20,6 @@ def refusals(server: Server) -> list[int]:
     """Return the positions of refused spawns, newest first."""
     answer = server.http.get("/v1/events", params={"types": "SpawnRefused", "order": "desc"})
     return [item["position"] for item in answer.json()["items"]]
-
-
-def go_to(page: Page, moment: str) -> None:
-    page.get_by_label("Go to").fill(moment)
-    page.get_by_label("Go to").press("Enter")
 
 
 def at(position: int) -> re.Pattern[str]:
@@ -44,7 +40,7 @@ def last_refused(storm: Storm) -> int:
 def test_the_last_refusal_is_the_first_that_one_comes_to(window: Page, last_refused: int) -> None:
     window.goto("/ui/runs")
     expect(window.get_by_role("row").nth(1)).to_be_visible()
-    window.get_by_role("button", name="‹ Refusal").click()
+    press_step(window, "‹ Refusal")
     expect(window).to_have_url(at(last_refused))
 
 
@@ -53,7 +49,7 @@ def test_an_answer_of_the_bar_moves_nothing_beneath_it(window: Page) -> None:
     heading = window.get_by_role("heading", name="Runs")
     expect(window.get_by_role("note")).to_contain_text("This is the past")
     before = heading.bounding_box()
-    window.get_by_role("button", name="‹ Failure").click()
+    press_step(window, "‹ Failure")
     expect(window.get_by_text("No failure before this moment.")).to_be_visible()
     assert heading.bounding_box() == before
 
@@ -78,12 +74,12 @@ def test_who_went_elsewhere_meanwhile_stays_there(window: Page, last_refused: in
     late: list[Route] = []
     window.route("**/v1/events?types=*", lambda route: late.append(route), times=1)
     with window.expect_request("**/v1/events?types=*"):
-        window.get_by_role("button", name="‹ Refusal").click()
-    go_to(window, "100")
+        press_step(window, "‹ Refusal")
+    write_moment(window, "100")
     expect(window).to_have_url(at(100))
     with window.expect_response("**/v1/events?types=*"):
         late.pop().continue_()
-    window.get_by_role("button", name="Event ›").click()
+    press_step(window, "Event ›")
     expect(window).to_have_url(at(101))
 
 
@@ -91,7 +87,7 @@ def test_who_went_elsewhere_meanwhile_stays_there(window: Page, last_refused: in
 def test_a_button_stays_where_it_is_when_one_leaves_live(window: Page) -> None:
     window.goto("/ui/log")
     expect(window.get_by_role("row").nth(1)).to_be_visible()
-    back = window.get_by_role("button", name="‹ Event")
+    back = window.get_by_role("button", name="Previous event")
     live = back.bounding_box()
     assert live is not None
     back.click()
@@ -112,7 +108,7 @@ def test_past_address_places_slider_at_its_moment(window: Page) -> None:
 def test_past_banner_counts_one_event_in_singular(window: Page) -> None:
     window.goto("/ui/log")
     expect(window.get_by_role("row").nth(1)).to_be_visible()
-    window.get_by_role("button", name="‹ Event").click()
+    window.get_by_role("button", name="Previous event").click()
     expect(window.get_by_role("note")).to_contain_text("1 event recorded since.")
 
 
@@ -150,7 +146,7 @@ def mistaken(browser: Browser, storm: Storm) -> Iterator[Page]:
 def test_what_is_no_moment_costs_nobody_their_place(mistaken: Page, moment: str) -> None:
     mistaken.goto("/ui/runs?at=pos:100")
     expect(mistaken.get_by_role("note")).to_contain_text("position 100")
-    go_to(mistaken, moment)
+    write_moment(mistaken, moment)
     expect(
         mistaken.get_by_role("status").filter(has_text=re.compile("at|moment|log"))
     ).to_be_visible()
@@ -177,7 +173,7 @@ def test_a_moment_by_another_name_is_a_position_from_then_on(window: Page, storm
     window.goto(f"/ui/runs?status=done&at=run:{run['runId']}@started")
     expect(window).to_have_url(re.compile(rf"at=pos:{started}&status=done"))
     window.goto("/ui/runs")
-    go_to(window, f"run:{run['runId']}@started")
+    write_moment(window, f"run:{run['runId']}@started")
     expect(window).to_have_url(at(started))
     expect(window.get_by_role("note")).to_contain_text(f"position {started:,}")
 
@@ -187,7 +183,7 @@ def test_signing_in_shows_what_the_address_says_then(window: Page, storm: Storm)
     window.goto("/ui/log")
     window.get_by_role("link", name="Lanes").click()
     expect(window.get_by_role("heading", name="Lanes")).to_be_visible()
-    window.get_by_role("button", name="Sign out").click()
+    sign_out(window)
     window.go_back()
     window.get_by_label("Token").fill(storm[0].token)
     window.get_by_role("button", name="Sign in").click()

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.support.page.browser import watched_context
+from tests.support.page.header import sign_out
 from tests.support.servers.configurations import agent, configuration
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.server import Server
@@ -112,4 +113,5 @@ def test_token_without_read_is_told_so(browser: Browser, family: Family, name: s
         for view in ("runs", f"run/{family.done}"):
             page.goto(f"/ui/{view}")
             expect(page.get_by_role("main")).to_contain_text("requires scope read")
-            expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+            sign_out(page)
+            expect(page.get_by_label("Token")).to_be_visible()

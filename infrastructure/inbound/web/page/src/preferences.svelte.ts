@@ -1,16 +1,22 @@
-// Settings of this browser: color theme and time zone.
+// Settings of this browser: color theme, time zone, and range of the time bar.
 
 export const THEMES = ['system', 'light', 'dark'] as const
 export type Theme = (typeof THEMES)[number]
 export const ZONES = ['local', 'utc'] as const
 export type Zone = (typeof ZONES)[number]
 
+/** How much of the log the time bar shows, counted back from its last event. */
+export const RANGES = ['all', '7d', '24h', '1h'] as const
+export type Range = (typeof RANGES)[number]
+
 const THEME_KEY = 'spawnlog.theme'
 const ZONE_KEY = 'spawnlog.zone'
+const RANGE_KEY = 'spawnlog.range'
 
 class Preferences {
   #theme = $state<Theme>(stored(THEME_KEY, THEMES))
   #zone = $state<Zone>(stored(ZONE_KEY, ZONES))
+  #range = $state<Range>(stored(RANGE_KEY, RANGES))
 
   constructor() {
     this.#applyTheme()
@@ -39,6 +45,15 @@ class Preferences {
   set zone(zone: Zone) {
     this.#zone = zone
     localStorage.setItem(ZONE_KEY, zone)
+  }
+
+  get range(): Range {
+    return this.#range
+  }
+
+  set range(range: Range) {
+    this.#range = range
+    localStorage.setItem(RANGE_KEY, range)
   }
 
   /** IANA name of the time zone in which times are shown and read. */

@@ -1,4 +1,4 @@
-// Who looks: the token of this browser, and what it is good for.
+// The signed-in user: the token of this browser, and what it permits.
 
 import {
   actAsNobody, forgetAnswers, mayBeToken, onTokenChange, onTokenRefused, read, readToken, RequestFailed, revokeToken, writeToken,
@@ -7,12 +7,12 @@ import type { CallerView } from './api/shapes'
 
 export type Scope = CallerView['scopes'][number]
 
-/** Whether the server wants a token, as it says in the document. */
+/** Return whether the server requires a token, as the document says. */
 function wantsToken(): boolean {
   return document.querySelector('meta[name=authentication]')?.getAttribute('content') !== 'none'
 }
 
-/** The code that the page was opened with. It goes from the address at once: it stays in no history. */
+/** Return the one-time code of the address, and remove it there at once: no history keeps it. */
 function takeCode(): string | null {
   const code = new URLSearchParams(location.hash.slice(1)).get('code')
   if (code !== null) history.replaceState(null, '', location.pathname + location.search)
@@ -20,14 +20,14 @@ function takeCode(): string | null {
 }
 
 const RETRY_MS = 1_000
-const NO_TOKEN = 'The server does not know this token. Copy the whole of it.'
+const NO_TOKEN = 'Invalid token. Check that you copied all of it.'
 
 class Session {
   caller = $state.raw<CallerView | null>(null)
   state = $state<'asking' | 'signed-in' | 'signed-out' | 'away'>('asking')
   problem = $state<string | null>(null)
 
-  // Grows with each token: what is late of one says nothing about the next.
+  // Grows with each token: late answers to an earlier one are dropped.
   #turn = 0
 
   may(scope: Scope): boolean {
@@ -39,11 +39,11 @@ class Session {
     return this.caller?.patterns.includes('*') ?? false
   }
 
-  /** Finds out who looks. Where authentication is off nobody needs a token. */
+  /** Find out who is signed in. If authentication is off, no token is needed. */
   async begin(): Promise<void> {
     onTokenChange(() => void this.#ask())
     onTokenRefused(() => this.refuse())
-    // An address with a code may be opened where the page is already.
+    // An address with a code may be opened in a tab that shows the page already.
     addEventListener('hashchange', () => {
       const code = takeCode()
       if (code !== null) void this.#trade(code)
@@ -82,13 +82,13 @@ class Session {
         setTimeout(() => void this.#trade(code), RETRY_MS)
         return
       }
-      // Who was signed in before still is.
+      // A user who was signed in before still is.
       if (this.state !== 'signed-in') await this.#ask()
       if (this.state === 'signed-out') this.problem = error.message
     }
   }
 
-  /** In all tabs of this browser; a token that was made for the page is then good for nothing. */
+  /** Sign out in all tabs of this browser, and revoke a token that was made for the page. */
   signOut(): void {
     void revokeToken()
     this.#leave()
@@ -103,18 +103,18 @@ class Session {
     this.state = 'signed-out'
   }
 
-  /** The token was good and is not any more. */
+  /** Sign out because the server no longer accepts the token. */
   refuse(): void {
     if (this.state !== 'signed-in') return
     this.#leave()
-    this.problem = 'The token is not valid any more. Sign in again.'
+    this.problem = 'This token is no longer valid. Sign in again.'
   }
 
   async #ask(): Promise<void> {
     forgetAnswers()
     const turn = (this.#turn += 1)
     this.problem = null
-    // What was shown to one is not shown to another: all is read anew.
+    // Nothing that one user has read is shown to another.
     if (this.state === 'signed-in') this.state = 'asking'
     if (readToken() === null && wantsToken()) {
       this.caller = null
@@ -123,7 +123,7 @@ class Session {
     }
     try {
       const { body } = await read('getMe', {})
-      // Somebody has signed in or out since.
+      // Another token was set since.
       if (turn !== this.#turn) return
       this.caller = body
       this.state = 'signed-in'

@@ -1,4 +1,4 @@
-// The views of the page: how each is called, which keys lead to it, and whether this token may see it.
+// The views of the page: name, key and required rights of each.
 
 import type { Component } from 'svelte'
 
@@ -19,15 +19,15 @@ import WhatIf from './what_if/WhatIf.svelte'
 
 export interface Shown {
   name: string
-  /** Behind `g`; null for a view that only links lead to. */
+  /** The key after `g`; null for a view that only links lead to. */
   key: string | null
-  /** A view of the one thing that the address names takes its `id`; any other takes nothing. */
+  /** A view of the one thing that the address names takes its `id`; any other takes no property. */
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   component: Component<any>
   isOfOne: boolean
-  /** Whether it needs a token that sees the whole log. */
+  /** Whether it requires a token that sees the whole log. */
   needsEverything?: boolean
-  /** Which scope it needs beside `read`. */
+  /** The scope that it requires beside `read`. */
   scope?: Scope
 }
 

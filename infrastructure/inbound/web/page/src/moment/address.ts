@@ -45,16 +45,6 @@ export function writeAddress(address: Address): string {
   return text ? `${path}?${text}` : path
 }
 
-/** What is wrong with a moment that somebody wrote, as far as one sees that without asking; null
- * when nothing is. */
-export function momentProblem(text: string, head: number): string | null {
-  const position = /^pos:(\d{1,15})$/.exec(text)?.[1]
-  if (position !== undefined) return Number(position) <= head ? null : `The log ends at position ${head}.`
-  const isInstant = /^\d{4}-\d\d-\d\d[Tt ].*([Zz]|[+-]\d\d:\d\d)$/.test(text) && !Number.isNaN(Date.parse(text))
-  if (isInstant || /^-?\d{1,10}(\.\d{1,3})?(ms|[smhdw])$/.test(text) || /^run:.+@[a-z-]+$/.test(text)) return null
-  return 'A moment is pos:42, an instant such as 2026-03-01T09:00:00Z, a time ago such as 5m or -5m, or run:NAME@started.'
-}
-
 function decoded(text: string): string | null {
   try {
     return decodeURIComponent(text)

@@ -23,6 +23,8 @@ class Moment {
    * nobody can see them. */
   refresh = $state(0)
   stream = $state<StreamState>('connecting')
+  /** Since when the server has been away, by the clock of this browser; null while it is there. */
+  lostAt = $state<number | null>(null)
   /** Why the moment in the address is none; null when it is one. */
   problem = $state.raw<RequestFailed | null>(null)
   /** Grows with each log: everything that was of another one is thrown away. */
@@ -105,6 +107,7 @@ class Moment {
       (state) => {
         const wasLost = this.stream === 'lost'
         this.stream = state
+        this.lostAt = state === 'lost' ? (this.lostAt ?? Date.now()) : state === 'open' ? null : this.lostAt
         if (state === 'open' && wasLost) this.#refreshSoon()
       },
     )
@@ -122,15 +125,17 @@ class Moment {
     this.#push({ view, id, at: this.address.at, filters })
   }
 
-  /** Shows everything as of another moment, null for live. While `isScrubbing` the address follows
-   * at each pause, and all of it is one step of the history. */
-  show(at: string | null, isScrubbing = false): void {
+  /** Show everything as of another moment; null is live. The address follows a `scrub` or `step` at
+   * each pause. A walk by scrubs or steps is one entry of the history at most. */
+  show(at: string | null, how: 'go' | 'scrub' | 'step' = 'go'): void {
+    const isScrubbing = how === 'scrub'
     const isOnTheWay = this.#isScrubbing || performance.now() - this.#scrubbedAt < SCRUB_PAUSE_MS
     if (this.#isScrubbing || isScrubbing) this.#scrubbedAt = performance.now()
     this.#isScrubbing = isScrubbing
     if (at === this.address.at) return
     const address = { ...this.address, at }
-    if (!isScrubbing || !isOnTheWay) this.#push(address)
+    const isSameWalk = isScrubbing ? isOnTheWay : how === 'step' && this.address.at !== null
+    if (!isSameWalk) this.#push(address)
     else {
       this.address = address
       this.#replaceSoon()

@@ -67,6 +67,9 @@ describe('the axis of the time bar', () => {
     const columns = axis.columns(50)
     expect(columns.reduce((sum, column) => sum + column.events, 0)).toBeCloseTo(110)
     expect(columns.reduce((sum, column) => sum + column.failed, 0)).toBeCloseTo(9)
+    // Nobody knows where between its first and its last event a bucket has its others.
+    const quiet = new TimeAxis(buckets([0, 100, 2])).columns(100).map((column) => column.events)
+    expect([quiet[0], quiet[1], quiet[50], quiet[99]]).toEqual([1, 0, 0, 1])
     expect(columns[25]).toMatchObject({ events: 20, from: START + 5 * MINUTE, until: START + 5 * MINUTE })
   })
 

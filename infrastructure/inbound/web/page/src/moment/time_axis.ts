@@ -101,17 +101,20 @@ export class TimeAxis {
     return between(x, piece.left, piece.right, piece.firstAt, piece.lastAt)
   }
 
-  /** Return so many columns of equal width. Events of a bucket that covers several are spread evenly. */
+  /** Return so many columns of equal width. The first and the last event of a bucket count where they
+   * are; those between them are spread evenly. */
   columns(number: number): Column[] {
     const columns = Array.from({ length: number }, (): Column => ({ events: 0, failed: 0, timeout: 0, stopped: 0, refused: 0, from: Infinity, until: -Infinity }))
     for (const piece of this.#pieces) {
       const first = Math.min(number - 1, Math.floor(piece.left * number))
       const last = Math.min(number - 1, Math.max(first, Math.ceil(piece.right * number) - 1))
       for (let place = first; place <= last; place += 1) {
-        const column = columns[place]!
         const left = Math.max(piece.left, place / number)
         const right = Math.min(piece.right, (place + 1) / number)
-        const share = first === last ? 1 : (right - left) / (piece.right - piece.left)
+        const inner = Math.max(0, piece.events - 2) / piece.events
+        const ends = (Number(place === first) + Number(place === last)) / Math.max(2, piece.events)
+        const share = first === last ? 1 : ends + (inner * (right - left)) / (piece.right - piece.left)
+        const column = columns[place]!
         for (const key of ['events', 'failed', 'timeout', 'stopped', 'refused'] as const) column[key] += piece[key] * share
         column.from = Math.min(column.from, between(left, piece.left, piece.right, piece.firstAt, piece.lastAt))
         column.until = Math.max(column.until, between(right, piece.left, piece.right, piece.firstAt, piece.lastAt))
