@@ -96,7 +96,7 @@ def test_tokens_and_cost_are_in_rows_sums_and_days(page: Page, server: Server) -
 
 def test_every_view_is_reached_at_390_px(page: Page, server: Server) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
-    page.goto("/ui/runs")
+    page.goto("/ui/verify")
     navigation = page.get_by_role("navigation", name="Views")
     menu = navigation.get_by_role("button", name="Views")
     menu.click()

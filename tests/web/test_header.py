@@ -189,7 +189,7 @@ def test_badges_count_what_is_going_on(browser: Browser, made_data_dir: Path) ->
             with watched_context(browser, server.url, token=server.token) as (context, _):
                 page = context.new_page()
                 page.goto("/ui/log")
-                expect(page.get_by_role("link", name="Runs, 1 running now")).to_be_visible()
-                waiting = page.get_by_role("link", name="Lanes, 2 queued or waiting now")
+                expect(page.get_by_role("link", name="Runs (1 running now)")).to_be_visible()
+                waiting = page.get_by_role("link", name="Lanes (2 queued or waiting now)")
                 expect(waiting).to_be_visible()
                 assert faults_for_a_screen_reader(page) == []

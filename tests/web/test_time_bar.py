@@ -148,7 +148,7 @@ def test_what_is_no_moment_costs_nobody_their_place(mistaken: Page, moment: str)
     expect(mistaken.get_by_role("note")).to_contain_text("position 100")
     write_moment(mistaken, moment)
     expect(
-        mistaken.get_by_role("status").filter(has_text=re.compile("at|moment|log"))
+        mistaken.get_by_role("status").filter(has_text=re.compile("time|run|log"))
     ).to_be_visible()
     expect(mistaken.get_by_role("note")).to_contain_text("position 100")
     expect(mistaken).to_have_url(at(100))

@@ -8,7 +8,7 @@ def open_moment(page: Page) -> None:
     field = page.get_by_label("Go to")
     if not field.is_visible():
         page.get_by_role("button", name="Time shown").click()
-    expect(field).to_be_focused()
+        expect(field).to_be_focused()
 
 
 def write_moment(page: Page, text: str) -> None:
