@@ -106,7 +106,7 @@ class RunSearch(Protocol):
     """
 
     async def find(
-        self, query: RunQuery, words: RunWords, examined: ScanWindow, *, limit: int
+        self, query: RunQuery, words: RunWords | None, examined: ScanWindow, *, limit: int
     ) -> FoundRuns:
         """Return the first matching runs, ordered by position of creation."""
         ...

@@ -291,12 +291,17 @@ def _require_bounds(criteria: RunFilter, given: Sequence[tuple[_Filter, Any]]) -
         raise invalid_value(
             "/query/rule", (f"is not a rule; the rules are {', '.join(sorted(RULE_NAMES))}")
         )
-    if any(value is not None for value in (criteria.requester, criteria.tree, criteria.rule)):
+    if has_family(criteria):
         return
     for filter_field, _ in given:
         if filter_field.where.needs_family:
             detail = "requires requester, tree or rule"
             raise invalid_value(f"/query/{filter_field.parameter}", detail)
+
+
+def has_family(criteria: RunFilter) -> bool:
+    """Return True if an index bounds the number of rows to scan."""
+    return any(value is not None for value in (criteria.requester, criteria.tree, criteria.rule))
 
 
 async def narrow_to_tree(registry: Registry, caller: Caller, query: RunQuery) -> RunQuery:

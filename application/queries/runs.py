@@ -5,7 +5,7 @@ import hashlib
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 from uuid import UUID
 
 from pydantic import Field
@@ -36,7 +36,14 @@ from application.queries.paging import (
     foreign_question,
     read_cursor,
 )
-from application.queries.run_filter import RunFilter, narrow_to_tree, run_query
+from application.queries.run_filter import (
+    TEXT_CHARACTERS_MAX,
+    ColumnFilter,
+    RunFilter,
+    has_family,
+    narrow_to_tree,
+    run_query,
+)
 from application.queries.runs_at_work import OutputSoFar, shown_now, with_output
 from application.queries.search.failures import errors_of_cause, runs_with_cause
 from application.queries.search.run_totals import run_totals, runs_counted_max
@@ -229,6 +236,11 @@ class ListRuns(ReadAsOf, Page, RunFilter):
             " show."
         ),
     )
+    label_prefix: Annotated[str | None, ColumnFilter("label", "begins with")] = Field(
+        None,
+        max_length=TEXT_CHARACTERS_MAX,
+        description="Only runs whose label starts with this text.",
+    )
     cause: str | None = Field(
         None,
         max_length=LINE_CHARACTERS_MAX,
@@ -314,8 +326,18 @@ async def list_runs(
         raise foreign_question()
     criteria = await narrow_to_tree(services.work.registry, caller, criteria)
     ascending = order == "asc"
+    # No index serves the beginning of a label: the search bounds the scan by itself.
+    is_scan = wanted is not None or (query.label_prefix is not None and not has_family(query))
     page = await _page(
-        services, caller, criteria, wanted, query.cause, place, query.limit, ascending=ascending
+        services,
+        caller,
+        criteria,
+        wanted,
+        query.cause,
+        place,
+        query.limit,
+        ascending=ascending,
+        is_scan=is_scan,
     )
     following = replace(place, behind=page.behind) if page.behind is not None else None
     is_now = at is None and cursor is None
@@ -371,6 +393,7 @@ async def _page(
     limit: int,
     *,
     ascending: bool,
+    is_scan: bool,
 ) -> RunPage:
     access, registry = services.access, services.work.registry
     if cause is not None:
@@ -387,7 +410,7 @@ async def _page(
             ascending=ascending,
         )
         return RunPage(*of_cause)
-    if words is None:
+    if not is_scan:
         return await visible_runs(
             registry, access, caller, query, place, limit=limit, ascending=ascending
         )

@@ -1344,8 +1344,7 @@ class AsyncMethods(AsyncSender):
                 time ago such as 12h or -12h (ms, s, m, h, d or w), or a stage of a run such
                 as run:reviewer@started.
             label: Only runs with exactly this label (repeatable).
-            label_prefix: Only runs whose label starts with this text. Requires
-                `requester`, `tree` or `rule`.
+            label_prefix: Only runs whose label starts with this text.
             limit: Maximum number of items.
             min_position: Return a state at or after this log position, such as one
                 returned by another server. 503 if this server does not reach it within one
@@ -2692,8 +2691,7 @@ class AsyncMethods(AsyncSender):
                 time ago such as 12h or -12h (ms, s, m, h, d or w), or a stage of a run such
                 as run:reviewer@started.
             label: Only runs with exactly this label (repeatable).
-            label_prefix: Only runs whose label starts with this text. Requires
-                `requester`, `tree` or `rule`.
+            label_prefix: Only runs whose label starts with this text.
             limit: Maximum number of items.
             min_position: Return a state at or after this log position, such as one
                 returned by another server. 503 if this server does not reach it within one

@@ -11,6 +11,7 @@ WORDS_MAX = 8
 WORDS_CHARACTERS_MAX = 200
 WORDS_EXAMINED_MAX = 2_000
 """Lower than for columns, because texts must be read."""
+LABELS_EXAMINED_MAX = 10_000
 
 
 def run_words(caller: Caller, text: str) -> RunWords:
@@ -32,16 +33,20 @@ async def runs_with_words(
     access: Access,
     caller: Caller,
     query: RunQuery,
-    words: RunWords,
+    words: RunWords | None,
     place: Cursor,
     *,
     limit: int,
     ascending: bool,
 ) -> tuple[list[Run], int | None]:
     """Return matching runs that the caller may see, and the position after which the next page
-    begins."""
+    begins.
+
+    Without words, the runs match only conditions of the query, some of which no index supports.
+    """
     behind = place.behind if place.behind >= 0 else None
-    examined = ScanWindow(place.at, WORDS_EXAMINED_MAX, behind, ascending)
+    examined_max = LABELS_EXAMINED_MAX if words is None else WORDS_EXAMINED_MAX
+    examined = ScanWindow(place.at, examined_max, behind, ascending)
     found = await search.find(query, words, examined, limit=limit)
     known: dict[str, bool] = {}
     runs = [run for run in found.runs if await access.covers_run(caller, run, known)]

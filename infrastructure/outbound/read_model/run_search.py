@@ -87,7 +87,7 @@ class PostgresRunSearch:
         self._moments, self._past = remembered.moments, remembered.past_runs
 
     async def find(
-        self, query: RunQuery, words: RunWords, examined: ScanWindow, *, limit: int
+        self, query: RunQuery, words: RunWords | None, examined: ScanWindow, *, limit: int
     ) -> FoundRuns:
         """Return the first runs that match the query and the words."""
         async with borrow_connection(self._pool) as connection:
@@ -142,7 +142,7 @@ def _continuation(rows: Sequence[Sequence[Any]], examined: ScanWindow) -> int | 
 
 
 def found_sql(
-    query: RunQuery, words: RunWords, moment: Moment, examined: ScanWindow, limit: int
+    query: RunQuery, words: RunWords | None, moment: Moment, examined: ScanWindow, limit: int
 ) -> tuple[str, list[Any]]:
     """Return the query of the first matching runs, and its values.
 

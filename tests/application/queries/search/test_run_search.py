@@ -106,6 +106,25 @@ async def test_search_is_bounded_and_continued(
     assert [run.run_id for run in whole.items] == []
 
 
+async def test_label_prefix_is_found_without_a_family(
+    services: QueryServices, family: LoggedFamily, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def found(prefix: str, **others: Any) -> RunListView:
+        query = ListRuns.model_validate({"labelPrefix": prefix, **others})
+        return (await list_runs(services, READER, query)).view
+
+    assert [run.label for run in (await found("lon")).items] == ["long"]
+    assert (await found("long", q="ships")).items == []
+    totals = (await found("Wh", totals=True)).totals
+    assert totals is not None
+    assert totals.runs == 1
+    monkeypatch.setattr(run_words, "LABELS_EXAMINED_MAX", 2)
+    pages = [await found("Wharf")]
+    while pages[-1].next_cursor is not None:
+        pages.append(await found("Wharf", cursor=pages[-1].next_cursor))
+    assert [len(page.items) for page in pages] == [0, 0, 0, 1]
+
+
 async def test_totals_are_those_of_every_position(
     services: QueryServices, running: RunningLog, family: LoggedFamily
 ) -> None:

@@ -184,7 +184,7 @@ QUERIES: list[tuple[str, str, str]] = [
     ("/v1/runs?q=%20", "/query/q", ""),
     ("/v1/runs?q=a+b+c+d+e+f+g+h+i", "/query/q", ""),
     ("/v1/runs?depth=1", "/query/depth", ""),
-    ("/v1/runs?labelPrefix=x", "/query/labelPrefix", ""),
+    ("/v1/timeline?labelPrefix=x", "/query/labelPrefix", ""),
     ("/v1/runs?rule=no+such+rule", "/query/rule", ""),
     # Parameters that exclude each other.
     ("/v1/events?before=5&order=asc", "/query/order", ""),
