@@ -25,11 +25,11 @@ def test_what_nobody_has_answered_is_the_same_when_it_is_sent_again(
         page = context.new_page()
         page.goto(f"/ui/run/{run_id}")
         page.get_by_role("button", name="Respawn").click()
-        page.get_by_label("Another task").fill("once, however often")
+        page.get_by_label("New task").fill("once, however often")
         page.route("**/respawn", lose_answer, times=1)
-        page.get_by_role("button", name="Spawn it once more").click()
+        page.get_by_role("button", name="Spawn again").click()
         expect(page.get_by_role("status").filter(has_text="does not answer")).to_be_visible()
-        page.get_by_role("button", name="Spawn it once more").click()
+        page.get_by_role("button", name="Spawn again").click()
         expect(page.get_by_text("Respawned from")).to_be_visible()
     assert len(server.http.get(f"/v1/runs/{run_id}").json()["respawns"]) == 1
 

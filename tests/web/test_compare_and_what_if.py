@@ -27,8 +27,9 @@ def test_from_a_run_to_what_differs_in_another_one(window: Page, storm: Storm) -
     _, record = storm
     refused, accepted = min(record.refused), min(record.accepted)
     window.goto(f"/ui/run/{refused}")
+    window.get_by_role("button", name="Compare with").click()
     window.get_by_label("Compare with").fill("no-run-has-this")
-    window.get_by_role("button", name="Compare").click()
+    window.get_by_role("button", name="Compare", exact=True).click()
     expect(window.get_by_text("No run has this label")).to_be_visible()
     window.get_by_label("Compare with").fill(accepted)
     window.keyboard.press("Enter")

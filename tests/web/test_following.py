@@ -52,7 +52,7 @@ def test_run_at_work_is_followed(page: Page, server: Server) -> None:
         label="followed",
     )
     server.note("followed")
-    page.goto(f"/ui/run/{run_id}?part=transcript")
+    page.goto(f"/ui/run/{run_id}?part=conversation")
     panel = page.get_by_role("tabpanel")
     expect(panel.get_by_text("the first", exact=True)).to_be_visible()
     head = server.http.get("/v1/log").json()["position"]

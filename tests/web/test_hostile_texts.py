@@ -60,11 +60,11 @@ VIEWS = {
     "run/{talker}?part=history": VISIBLE,
     "run/{talker}?part=prompt": VISIBLE,
     "run/{talker}?part=shared": VISIBLE,
-    "run/{talker}?part=transcript": "more characters",
+    "run/{talker}?part=conversation": "more characters",
     "run/{long}?part=prompt": "more characters",
     "run/{external}?part=decisions": VISIBLE,
     "run/{external}?part=history": VISIBLE,
-    "run/{external}?part=transcript": VISIBLE,
+    "run/{external}?part=conversation": VISIBLE,
     "run/{failing}?part=decisions": VISIBLE,
     "run/{failing}?part=history": VISIBLE,
     "run/{scripts}?part=decisions": VISIBLE,
@@ -74,7 +74,7 @@ VIEWS = {
     "run/{refused}?part=history": VISIBLE,
     "run/{stopped}?part=history": VISIBLE,
     "run/{told}?part=history": VISIBLE,
-    "run/{told}?part=transcript": VISIBLE,
+    "run/{told}?part=conversation": VISIBLE,
     f"shared-context/{FAMILY}": VISIBLE,
     "announcements": VISIBLE,
     "announcements?open={announced}": VISIBLE,
@@ -198,9 +198,10 @@ def runs(storm: tuple[Server, StormRecord]) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", nightly_but(TEXTS, ["markup"]))
 def test_it_is_shown_as_text_on_every_view(window: Page, runs: dict[str, str], name: str) -> None:
-    for view in ("", "?part=history", "?part=prompt", "?part=transcript"):
+    for view in ("", "?part=history", "?part=prompt", "?part=conversation"):
         window.goto(f"/ui/run/{runs[name]}{view}")
-        expect(window.locator("dd pre").first).to_have_text(SEEN[name])
+        outcome = window.get_by_role("region", name="Outcome")
+        expect(outcome).to_contain_text(SEEN[name])
         expect(window.get_by_text("Reading …")).to_have_count(0)
         assert window.locator("img, b, main script, iframe").count() == 0
     other = next(one for named, one in runs.items() if named != name)
@@ -222,7 +223,8 @@ def test_it_is_shown_as_text_on_every_view(window: Page, runs: dict[str, str], n
 @pytest.mark.nightly
 def test_a_long_text_is_whole_on_demand(window: Page, runs: dict[str, str]) -> None:
     window.goto(f"/ui/run/{runs['long']}")
-    task = window.locator("dd").first
+    window.get_by_text("Task", exact=True).click()
+    task = window.get_by_role("region", name="Task")
     task.get_by_role("button", name="more characters").click()
     expect(task.locator("pre")).to_contain_text("the end")
 

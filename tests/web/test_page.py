@@ -130,18 +130,23 @@ def test_of_a_moment_that_is_none_nobody_but_the_field_asks(browser: Browser, st
 def test_a_refusal_says_why_with_the_facts_that_were_compared(window: Page, storm: Storm) -> None:
     window.goto(address("run/{refused}", storm[1]))
     expect(window.get_by_text(f"Refused by rule {RULE}")).to_be_visible()
-    decision = window.get_by_role("row").filter(has=window.get_by_role("rowheader", name=RULE))
-    expect(decision).to_contain_text("refused")
-    expect(decision).to_contain_text("writer")
-    expect(window.get_by_role("button", name="Stop (it is over)")).to_be_disabled()
+    refusal = window.get_by_role("region", name="Refusal")
+    expect(refusal).to_contain_text(f"Rule {RULE} refused the spawn")
+    expect(refusal).to_contain_text("writer")
+    unchecked = window.get_by_text(re.compile(r"\d+ rules were not checked"))
+    expect(window.get_by_text("credentials", exact=True)).not_to_be_visible()
+    unchecked.click()
+    expect(window.get_by_text("credentials", exact=True)).to_be_visible()
+    expect(window.get_by_role("button", name="Stop (the run is over)")).to_be_disabled()
 
 
 @pytest.mark.nightly
 def test_behind_each_event_there_is_the_whole_state_of_its_run(window: Page, storm: Storm) -> None:
     window.goto(address("run/{accepted}?part=history", storm[1]))
-    row = window.get_by_role("row").filter(has_text="RunStarted")
-    row.get_by_role("button", name="State behind it").click()
-    state = row.get_by_role("region", name="State behind position")
+    row = window.get_by_role("listitem").filter(has_text="Run started")
+    row.get_by_text("fields changed").click()
+    row.get_by_role("button", name="State after this event").click()
+    state = row.get_by_role("region", name="State after position")
     expect(state).to_contain_text('"status": "running"')
     expect(state).to_contain_text('"endedAt": null')
     assert faults_for_a_screen_reader(window) == []
@@ -150,7 +155,7 @@ def test_behind_each_event_there_is_the_whole_state_of_its_run(window: Page, sto
 @pytest.mark.nightly
 def test_each_part_of_a_prompt_leads_to_where_it_came_from(window: Page, storm: Storm) -> None:
     window.goto(address("run/{accepted}?part=prompt", storm[1]))
-    window.get_by_role("link", name="asked for").click()
+    window.get_by_role("link", name="the spawn request").click()
     expect(window.get_by_role("gridcell", name="SpawnRequested")).to_be_visible()
     window.go_back()
     window.get_by_role("link", name=re.compile("^configuration ")).first.click()
@@ -242,9 +247,9 @@ def test_another_question_has_nothing_of_the_list_before_it(window: Page, storm:
 def test_a_run_is_respawned_from_the_page(window: Page, storm: Storm) -> None:
     window.goto(address("run/{accepted}", storm[1]))
     window.get_by_role("button", name="Respawn").click()
-    window.get_by_label("Another task").fill("once more, shorter")
-    window.get_by_role("button", name="Spawn it once more").click()
-    expect(window.get_by_role("definition").filter(has_text="once more, shorter")).to_be_visible()
+    window.get_by_label("New task").fill("once more, shorter")
+    window.get_by_role("button", name="Spawn again").click()
+    expect(window.get_by_text("once more, shorter").first).to_be_visible()
     expect(window.get_by_text("Respawned from")).to_be_visible()
 
 

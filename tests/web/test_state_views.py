@@ -147,7 +147,7 @@ def test_a_run_tells_what_it_was_given_at_its_start(window: Page, state: State) 
     expect(row_of(window, "goal").get_by_role("link", name=FAMILY)).to_be_visible()
     window.goto(f"/ui/run/{state.waiting}?part=shared")
     expect(window.get_by_text("The child had not started yet")).to_be_visible()
-    window.get_by_role("link", name="What its requester shares").click()
+    window.get_by_role("link", name="Shared context of the requester").click()
     expect(row_of(window, "another")).to_be_visible()
 
 

@@ -61,9 +61,9 @@ def test_the_page_alone_leads_to_the_wrong_configuration_and_what_it_did(
     window.get_by_role("grid", name="Runs").press("j")
     window.keyboard.press("Enter")
     expect(window.get_by_text(f"Refused by rule {RULE}")).to_be_visible()
-    decision = window.get_by_role("row").filter(has=window.get_by_role("rowheader", name=RULE))
-    expect(decision).to_contain_text("writer")
-    expect(window.get_by_text(f"Decided under configuration {WRONG_REVISION}.")).to_be_visible()
+    refusal = window.get_by_role("region", name="Refusal")
+    expect(refusal).to_contain_text("writer")
+    expect(refusal).to_contain_text(f"under configuration {WRONG_REVISION}.")
     picture(window, folder, "run")
     # What that configuration says otherwise than the one before it.
     window.get_by_role("button", name="Back to live").click()

@@ -54,7 +54,7 @@ class Family:
         yield from ("verify", "what-if", f"shared-context/{FAMILY}", f"compare/{self.done}")
         yield f"compare/{self.done}?with={self.respawn}"
         for run in (self.done, self.respawn, self.refused):
-            for part in ("decisions", "history", "prompt", "shared", "transcript"):
+            for part in ("decisions", "history", "prompt", "shared", "conversation"):
                 yield f"run/{run}?part={part}"
 
 
@@ -98,6 +98,10 @@ def test_every_view_opens_for_token(browser: Browser, family: Family, name: str)
                 expect(page.get_by_text("Reading …")).to_have_count(0)
                 if view.startswith("run/"):
                     expect(page.get_by_role("tabpanel")).not_to_be_empty()
+                    hidden = page.get_by_text(
+                        "This token sees the first 200 characters of the task"
+                    )
+                    expect(hidden).to_have_count(0 if "content" in name else 1)
                 if view == "changes" and name.endswith("-one"):
                     told = page.get_by_text("This token does not see everything")
                     expect(told).to_be_visible()

@@ -6,6 +6,11 @@ const text = (of: string): Inline => ({ kind: 'text', text: of })
 const paragraph = (...children: Inline[]): Block => ({ kind: 'paragraph', children })
 
 describe('a text', () => {
+  test('leaves out no level of headings', () => {
+    const levels = blocksOf('## a\n\n#### b\n\n#### c\n\n# d\n\n### e')!.map((one) => (one.kind === 'heading' ? one.level : null))
+    expect(levels).toEqual([1, 2, 2, 1, 2])
+  })
+
   test('has headings, lists, code and tables', () => {
     expect(blocksOf('# A *b*\n\n- one\n- [x] two\n\n3. c\n\n```py\n<b>1 & 2</b>\n```\n\n|h|\n|-|\n|`c`|\n\n> q\n\n---')).toEqual([
       { kind: 'heading', level: 1, children: [text('A '), { kind: 'em', children: [text('b')] }] },

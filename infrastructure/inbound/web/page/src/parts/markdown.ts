@@ -57,6 +57,8 @@ export function linkTarget(href: string): URL | null {
 
 class Reader {
   #nodes = 0
+  /** The depths of the headings above the next one. */
+  #depths: number[] = []
 
   blocks(tokens: Token[], depth: number): Block[] {
     const blocks: Block[] = []
@@ -67,7 +69,9 @@ class Reader {
         case 'def':
           break
         case 'heading':
-          blocks.push({ kind: 'heading', level: token['depth'] as number, children: this.inlines(token.tokens, depth + 1) })
+          // No level is left out, as screen readers need it, whichever depths the text uses.
+          this.#depths = [...this.#depths.filter((one) => one < (token['depth'] as number)), token['depth'] as number]
+          blocks.push({ kind: 'heading', level: this.#depths.length, children: this.inlines(token.tokens, depth + 1) })
           break
         case 'code':
           blocks.push({ kind: 'code', text: token['text'] as string, language: ((token['lang'] as string | undefined) ?? '').slice(0, 40) })

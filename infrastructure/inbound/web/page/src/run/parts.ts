@@ -7,7 +7,7 @@ export interface PromptPart extends PromptPartView {
   text: string
 }
 
-/** The parts of one of the two texts, in order, each with its own text. */
+/** Return the parts of one of the two texts in order, each with its own text. */
 export function cutIntoParts(text: string, of: PromptPartView['of'], parts: PromptPartView[]): PromptPart[] {
   const bytes = new TextEncoder().encode(text)
   const decoder = new TextDecoder()
@@ -24,16 +24,16 @@ export interface Origin {
   filters: [string, string][]
 }
 
-/** Where a part of a run's prompt came from; null for what only stands between two others. */
+/** Return where a part of a run's prompt came from; null for a separator. */
 export function originOf(source: string, run: Pick<Answers['getRun'], 'runId' | 'requesterSessionKey' | 'configRevision'>): Origin | null {
   const kind = source.split(':', 1)[0]!
   const ofRun = (name: string, part: string): Origin => ({ name, view: 'run', id: run.runId, filters: [['part', part]] })
   switch (kind) {
     case 'separator': return null
-    case 'task': case 'message': return { name: 'asked for', view: 'log', id: null, filters: [['runId', run.runId]] }
-    case 'script': case 'attachments': return ofRun('its history', 'history')
-    case 'sharedContext': return ofRun('its shared context', 'shared')
-    case 'preamble': case 'fork': return { name: 'its requester', view: 'tree', id: run.requesterSessionKey, filters: [] }
+    case 'task': case 'message': return { name: 'the spawn request', view: 'log', id: null, filters: [['runId', run.runId]] }
+    case 'script': case 'attachments': return ofRun('the history', 'history')
+    case 'sharedContext': return ofRun('the shared context', 'shared')
+    case 'preamble': case 'fork': return { name: 'the requester', view: 'tree', id: run.requesterSessionKey, filters: [] }
     default: return { name: `configuration ${run.configRevision}`, view: 'configuration', id: null, filters: [['revision', String(run.configRevision)]] }
   }
 }

@@ -1,15 +1,36 @@
 import { expect, test } from 'vitest'
 
-import { activityAt, startOf } from './stages'
+import type { ReachedStageView, RunSummary } from '../api/shapes'
+import { startOf, stepsOf } from './stages'
 
-test('a session that was created waits where its run depends on others', () => {
-  expect(activityAt('session-created', 2)).toBe('waiting')
-  expect(activityAt('session-created', 0)).toBe('being queued')
+const SECONDS = '2026-03-01T09:00:0'
+const at = (stage: ReachedStageView['stage'], seconds: string, position: number): ReachedStageView => ({ stage, at: `${SECONDS}${seconds}Z`, position })
+const REQUESTED = [at('requested', '0.000', 1), at('scripts-resolved', '0.050', 2), at('session-created', '0.100', 3)]
+const RAN = [...REQUESTED, at('queued', '0.107', 4), at('started', '0.459', 5), at('ended', '4.559', 6)]
+const steps = (status: RunSummary['status'], stages: ReachedStageView[], now: string | null = null, dependsOn: unknown[] = []) =>
+  stepsOf({ status, stages, dependsOn } as Pick<RunSummary, 'status' | 'stages' | 'dependsOn'>, now === null ? null : Date.parse(`${SECONDS}${now}Z`))
+    .map((one) => [one.name, one.state, one.position, one.ms])
+
+test('a run that ended was prepared, queued, ran and was announced', () => {
+  expect(steps('failed', [...RAN, at('announced', '5.000', 7), at('archived', '9.000', 8)])).toEqual([
+    ['prepared', 'preparing', 4, 107], ['queued', 'queued', 5, 352], ['ran', 'failed', 6, 4_100], ['announced', null, 7, null], ['archived', null, 8, null],
+  ])
 })
 
-test('a stage tells what goes on until the next one', () => {
-  expect((['requested', 'scripts-resolved', 'queued', 'started', 'ended', 'archived'] as const).map((one) => activityAt(one, 0)))
-    .toEqual(['scripts', 'steps', 'queued', 'running', 'announcing', ''])
+test('the step that a run is at goes on to the moment', () => {
+  expect(steps('running', RAN.slice(0, -1), '2.459')).toEqual([['prepared', 'preparing', 4, 107], ['queued', 'queued', 5, 352], ['running', 'running', 5, 2_000]])
+  expect(steps('preparing', REQUESTED.slice(0, 1))).toEqual([['preparing', 'preparing', 1, null]])
+})
+
+test('a run that depends on others waited after its session was created', () => {
+  expect(steps('waiting', REQUESTED, '3.100', [{}])).toEqual([['prepared', 'preparing', 3, 100], ['waiting', 'waiting', 3, 3_000]])
+})
+
+test.each([
+  ['refused', at('refused', '0.010', 2), 10],
+  ['stopped', at('ended', '0.500', 2), 500],
+] as const)('a run that was %s before its start says so', (status, end, ms) => {
+  expect(steps(status, [REQUESTED[0]!, end])).toEqual([['prepared', 'preparing', 2, ms], [status, null, 2, null]])
 })
 
 test.each([

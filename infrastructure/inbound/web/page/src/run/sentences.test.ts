@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest'
+
+import { fieldsOf, toldOf, wordsOf } from './sentences'
+
+test('an event type reads as words', () => {
+  expect(wordsOf('RunStarted')).toBe('Run started')
+  expect(wordsOf('AnnouncementAcknowledged')).toBe('Announcement acknowledged')
+})
+
+test('the fields that say most are told, of a traceback its last line', () => {
+  expect(toldOf([
+    { op: 'replace', path: '/lane', value: 'main' }, { op: 'replace', path: '/status', value: 'failed' },
+    { op: 'add', path: '/error', value: 'Traceback:\n  x\nTimeoutError: tide\n' }, { op: 'replace', path: '/version', value: 3 },
+    { op: 'replace', path: '/label', value: null },
+  ])).toBe('status failed, lane main, error TimeoutError: tide')
+})
+
+test('each field that changed is named once, but the version', () => {
+  expect(fieldsOf([{ op: 'add', path: '/stages/0', value: 1 }, { op: 'add', path: '/stages/1', value: 1 }, { op: 'replace', path: '/version', value: 2 }]))
+    .toEqual(['stages'])
+})

@@ -1,0 +1,130 @@
+"""The page of one run: outcome, conversation, card and actions."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.support.page.browser import faults_for_a_screen_reader, watched_context
+from tests.support.servers.databases import Databases
+from tests.support.servers.narrators import narrate, narrating, said
+from tests.support.servers.server import Server, serving
+
+pytestmark = pytest.mark.server
+NARROW_PX = 390
+MARKDOWN = "The **high** tide:\n\n- `14:20`\n- 20:31"
+
+
+@pytest.fixture(scope="module")
+def server(databases: Databases) -> Iterator[Server]:
+    with serving(databases, narrating) as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser: Browser, server: Server) -> Iterator[Page]:
+    with watched_context(browser, server.url, token=server.token) as (context, _):
+        yield context.new_page()
+
+
+def tool(name: str, **input_: Any) -> dict[str, Any]:
+    return {"say": {"type": "tool", "name": name, "input": input_, "output": "one\ntwo"}}
+
+
+def test_new_entries_leave_reader_where_he_is(page: Page, server: Server) -> None:
+    many = [said(f"entry {number}") for number in range(60)]
+    run_id = narrate(
+        server,
+        *many,
+        {"note": "read", "await": "read.go"},
+        said("one more"),
+        said("another one"),
+        {"await": "read.on"},
+        said("the last one"),
+        {"await": "read.end"},
+        label="read",
+    )
+    server.note("read")
+    page.goto(f"/ui/run/{run_id}")
+    conversation = page.get_by_role("list", name="Conversation")
+    expect(conversation.get_by_text("entry 59", exact=True)).to_be_attached()
+    assert page.evaluate("scrollY") == 0, "the page opens at its top"
+    expect(page.get_by_role("button", name="Newest entry")).to_be_visible()
+    server.touch("read.go")
+    new = page.get_by_role("button", name="2 new entries")
+    expect(new).to_be_visible()
+    assert page.evaluate("scrollY") == 0
+    new.click()
+    expect(conversation.get_by_text("another one", exact=True)).to_be_in_viewport()
+    server.touch("read.on")
+    expect(conversation.get_by_text("the last one", exact=True)).to_be_in_viewport()
+    server.touch("read.end")
+    server.run(run_id, "ended")
+
+
+def test_outcome_comes_first_and_tabs_remember(page: Page, server: Server) -> None:
+    steps = (said(MARKDOWN), tool("bash", command="ls -l\ncat notes", timeout=5))
+    done = narrate(server, *steps, {"say": {"type": "result", "text": MARKDOWN}}, label="tides")
+    failed = server.accepted(task="no steps", label="broken")
+    for run_id in (done, failed):
+        server.run(run_id, "announced")
+    page.goto(f"/ui/run/{done}")
+    result = page.get_by_role("region", name="Result")
+    expect(result.get_by_role("listitem")).to_have_text(["14:20", "20:31"])
+    expect(page.get_by_role("list", name="Stages of the run")).to_have_text(
+        re.compile(r"prepared \d.*queued \d.*ran \d.*announced")
+    )
+    page.get_by_role("button", name="Plain text").click()
+    expect(result).to_contain_text("The **high** tide")
+    expect(page.get_by_role("tab", name="Conversation")).to_have_attribute("aria-selected", "true")
+    conversation = page.get_by_role("list", name="Conversation")
+    page.keyboard.press("j")
+    expect(conversation.locator("> li").first).to_be_focused()
+    call = conversation.get_by_role("group")
+    call.get_by_text("bash").click()
+    expect(call.locator("pre").first).to_have_text("command:\n  ls -l\n  cat notes\ntimeout: 5")
+    page.get_by_role("tab", name="Prompt").click()
+    expect(page).to_have_url(re.compile("part=prompt"))
+    page.reload()
+    expect(page.get_by_role("tab", name="Prompt")).to_have_attribute("aria-selected", "true")
+    expect(page.get_by_text("separator")).to_have_count(0)
+    page.goto(f"/ui/run/{failed}")
+    outcome = page.get_by_role("region", name="Outcome")
+    expect(outcome.locator("p").first).to_have_text(re.compile("^json.decoder.JSONDecodeError: "))
+    expect(outcome.get_by_text("Traceback")).not_to_be_visible()
+    outcome.get_by_text("Whole error").click()
+    expect(outcome.get_by_text("Traceback")).to_be_visible()
+    assert faults_for_a_screen_reader(page) == []
+
+
+def test_card_names_parent_and_children(page: Page, server: Server) -> None:
+    child = {"task": json.dumps([{"await": "family.go"}]), "label": "wing"}
+    steps = ({"spawn": child, "note": "family"}, {"await": "family.end"})
+    parent = narrate(server, *steps, label="tower")
+    run_id = json.loads(server.note("family"))["runId"]
+    page.set_viewport_size({"width": NARROW_PX, "height": 844})
+    page.goto(f"/ui/run/{parent}")
+    page.get_by_text("Details").click()
+    children = page.get_by_role("definition").filter(has_text="wing")
+    expect(children).to_contain_text("running")
+    assert page.evaluate("document.documentElement.scrollWidth") == NARROW_PX
+    page.set_viewport_size({"width": 1280, "height": 800})
+    children.get_by_role("link", name="wing").click()
+    expect(page.get_by_role("heading", name="wing")).to_be_visible()
+    page.get_by_role("link", name="tower", exact=True).click()
+    expect(page.get_by_role("heading", name="tower")).to_be_visible()
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("its 1 active child and everything below it")).to_be_visible()
+    expect(page.get_by_label("Reason")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_label("Reason")).to_have_count(0)
+    expect(page.get_by_role("button", name="Stop")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.type("enough")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("status").filter(has_text="Stopped.")).to_be_visible()
+    expect(page.get_by_text("stopped").first).to_be_visible()
+    server.run(run_id, "ended")
