@@ -117,10 +117,13 @@ USUAL: Mapping[str, Option | None] = {
     "after": Option(metavar="POSITION", help="Only items after this position."),
     "at": Option(metavar=_TIME, help=f"State as of this moment: {MOMENT_FORMS}."),
     "before": Option(metavar="POSITION"),
+    "cause": Option(metavar="CAUSE"),
     "cursor": Option(
         metavar="CURSOR",
         help="Continue from this cursor, printed as the last line of a longer list.",
     ),
+    "endedSince": Option(metavar=_TIME),
+    "endedUntil": Option(metavar=_TIME),
     "from": Option(metavar=_TIME),
     "limit": Option(help="Maximum number of items.", minimum=1, maximum=COMMAND_ITEMS_MAX),
     "q": Option(flag="--words", metavar="TEXT"),

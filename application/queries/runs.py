@@ -288,7 +288,7 @@ class ListRuns(ReadAsOf, Page, RunFilter):
             "q": Option(
                 flag="--words",
                 metavar="TEXT",
-                help="Only runs with each of these words in label, task, error or rule.",
+                help="Only runs whose label, task, error or rule contains each of these words.",
             ),
         },
         columns=(

@@ -448,8 +448,8 @@ class AsyncMethods(AsyncSender):
 
         Returns the changes of a run, a session, a tree or, for a token with the pattern `*`,
         the whole registry: items that were added, removed or changed, each with a patch (RFC
-        6902) from left to right, in which `None` stands for an absent item. Items are ordered
-        by their first event between the two moments. Each request scans a bounded number of
+        6902) from left to right, in which `None` is an absent item. Items are ordered by
+        their first event between the two moments. Each request scans a bounded number of
         events, so a page may be short or empty: the diff is complete only when `next_cursor`
         is None; `counts` are those of the page. In the diff of a tree or of the registry, a
         session has only the fields that follow from its own events; with `session`, it has
@@ -679,7 +679,7 @@ class AsyncMethods(AsyncSender):
         limit: int | None = None,
         min_position: int | None = None,
     ) -> RunHistoryView:
-        """Show the states of a run and the event behind each change.
+        """Show the states of a run, and the event that caused each change.
 
         Returns, for each event of the run, its changes as a patch (RFC 6902) from the
         previous state of the run to the next; the first patch applies to `{}`. All patches in
@@ -2251,8 +2251,8 @@ class AsyncMethods(AsyncSender):
 
         Returns the changes of a run, a session, a tree or, for a token with the pattern `*`,
         the whole registry: items that were added, removed or changed, each with a patch (RFC
-        6902) from left to right, in which `None` stands for an absent item. Items are ordered
-        by their first event between the two moments. Each request scans a bounded number of
+        6902) from left to right, in which `None` is an absent item. Items are ordered by
+        their first event between the two moments. Each request scans a bounded number of
         events, so a page may be short or empty: the diff is complete only when `next_cursor`
         is None; `counts` are those of the page. In the diff of a tree or of the registry, a
         session has only the fields that follow from its own events; with `session`, it has

@@ -159,7 +159,7 @@ class GetDiff(Page, Read):
     description=(
         "Returns the changes of a run, a session, a tree or, for a token with the pattern `*`,"
         " the whole registry: items that were added, removed or changed, each with a patch (RFC"
-        " 6902) from left to right, in which `null` stands for an absent item. Items are ordered"
+        " 6902) from left to right, in which `null` is an absent item. Items are ordered"
         " by their first event between the two moments. Each request scans a bounded number of"
         " events, so a page may be short or empty: the diff is complete only when `nextCursor` is"
         " null; `counts` are those of the page. In the diff of a tree or of the registry, a"

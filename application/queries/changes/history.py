@@ -109,7 +109,7 @@ class GetRunHistory(PageAfter, ReadAsOf):
     name="getRunHistory",
     tag="runs",
     scope="read",
-    summary="Show the states of a run and the event behind each change",
+    summary="Show the states of a run, and the event that caused each change",
     description=(
         "Returns, for each event of the run, its changes as a patch (RFC 6902) from the previous"
         " state of the run to the next; the first patch applies to `{}`. All patches in order"
