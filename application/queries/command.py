@@ -117,7 +117,13 @@ USUAL: Mapping[str, Option | None] = {
     "after": Option(metavar="POSITION", help="Only items after this position."),
     "at": Option(metavar=_TIME, help=f"State as of this moment: {MOMENT_FORMS}."),
     "before": Option(metavar="POSITION"),
-    "cause": Option(metavar="CAUSE"),
+    "cause": Option(
+        metavar="CAUSE",
+        help=(
+            "Only runs that failed, timed out or have an unknown outcome with this cause, as"
+            " `summary` shows it, or with this last line of an error."
+        ),
+    ),
     "cursor": Option(
         metavar="CURSOR",
         help="Continue from this cursor, printed as the last line of a longer list.",
