@@ -113,6 +113,7 @@ class McpMethods:
         try:
             call = await self._call(context, request, tool, params.arguments or {})
             await self._require_tool(request, tool)
+            tool.require_known(call.arguments)
             answer = await tool.answers(call)
         except ANSWERED as error:
             failure = orjson.dumps(failure_of(error), default=str)

@@ -1,7 +1,7 @@
 """Arguments of tools: one model gives the schema that is shown, and reads a call.
 
-Reading is lenient, as models expect. A value of another type counts as missing, unless that could
-act on the wrong run.
+Values are read leniently, as models expect: one of another type counts as missing, unless that
+could act on the wrong run. An unknown name is refused (`OfferedTool.require_known`).
 """
 
 from collections.abc import Mapping

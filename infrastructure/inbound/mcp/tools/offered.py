@@ -13,13 +13,15 @@ from pydantic import TypeAdapter
 
 from application.queries.access import AccessScope
 from application.queries.views.view import View
+from domain.configuration.problems import nearest_word
+from domain.values.text import quote_name
 from infrastructure.inbound.mcp.tools.arguments import (
     Properties,
     ToolArguments,
     properties_of,
     read_arguments,
 )
-from infrastructure.inbound.mcp.tools.call import McpCall, ToolAnswer, answer_of
+from infrastructure.inbound.mcp.tools.call import McpCall, ToolAnswer, ToolInputError, answer_of
 
 MEMBERS_SHOWN_MAX = 20
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Awaitable[View | ToolAnswer]])
@@ -34,6 +36,8 @@ class OfferedTool:
         output: The model of its answers, or a union of models.
         required: The names of the mandatory arguments.
         judged_as: Further names that the tool policy of a session must permit, besides its own.
+        also_read: Arguments that are accepted but not in the schema.
+        refuses: Arguments that the tool refuses in words of its own.
         reads: True if it changes nothing.
         destroys: True if it can end the work of other sessions.
         schema: Builds the schema of the arguments, if it is not that of `properties`.
@@ -48,6 +52,8 @@ class OfferedTool:
     properties: Properties = field(default_factory=dict)
     required: tuple[str, ...] = ()
     judged_as: tuple[str, ...] = ()
+    also_read: tuple[str, ...] = ()
+    refuses: tuple[str, ...] = ()
     reads: bool = True
     destroys: bool = False
     schema: Callable[..., Mapping[str, object]] | None = None
@@ -58,7 +64,7 @@ class OfferedTool:
         return (self.name, *self.judged_as)
 
     def input_schema(self, *, threads: bool) -> dict[str, Any]:
-        """Return the JSON schema of the arguments. Unknown arguments are ignored, as models expect.
+        """Return the JSON schema of the arguments.
 
         Args:
             threads: True if a child can be bound to a thread.
@@ -67,6 +73,32 @@ class OfferedTool:
             return dict(self.schema(threads=threads))
         required = {"required": list(self.required)} if self.required else {}
         return {"type": "object", "properties": dict(self.properties), **required}
+
+    @property
+    def arguments_read(self) -> frozenset[str]:
+        """The names of all accepted arguments."""
+        return frozenset((*self._arguments_shown, *self.also_read))
+
+    @property
+    def _arguments_shown(self) -> tuple[str, ...]:
+        return tuple(self.input_schema(threads=True)["properties"])
+
+    def require_known(self, arguments: Mapping[str, object]) -> None:
+        """Refuse an unknown argument: a misspelt `agentId` would start the default agent.
+
+        Raises:
+            ToolInputError: Names the unknown argument, the one probably meant, and all known ones.
+        """
+        if any(name in arguments for name in self.refuses):
+            return
+        unknown = next((name for name in arguments if name not in self.arguments_read), None)
+        if unknown is None:
+            return
+        shown = self._arguments_shown
+        meant = nearest_word(unknown, shown)
+        hint = f'; did you mean "{meant}"?' if meant else "."
+        listed = f"It takes {', '.join(shown)}." if shown else "It takes none."
+        raise ToolInputError(f"{self.name}: unknown argument {quote_name(unknown)}{hint} {listed}")
 
     def output_schema(self) -> dict[str, Any]:
         """Return the JSON schema of the answers, always an object.

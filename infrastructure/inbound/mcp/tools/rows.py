@@ -27,6 +27,9 @@ from infrastructure.inbound.mcp.tools.family import find_target
 from infrastructure.inbound.mcp.tools.offered import OfferedTool
 
 RUN, SESSION = "runId", "sessionKey"
+TARGET_NAME = "target"
+"""The argument of other tools that names a run; models confuse it with `runId`."""
+
 _ARGUMENTS_OF_PATH = {"runId": RUN, "key": SESSION}
 _PROPERTIES: Properties = {
     RUN: {
@@ -60,8 +63,7 @@ def _tool_of(tool: Tool, operations: Sequence[Operation]) -> OfferedTool:
     required = (RUN,) if RUN in rows[-1].path_arguments else ()
 
     async def answers(call: McpCall) -> ToolAnswer:
-        # Models confuse the two names.
-        arguments = {RUN: text_of(call.arguments.get("target")), **call.arguments}
+        arguments = {RUN: text_of(call.arguments.get(TARGET_NAME)), **call.arguments}
         given = read_arguments(properties, required, arguments)
         row = next(row for row in rows if RUN in given or RUN not in row.path_arguments)
         query = {name: given[name] for name in parameters[row.name] if name in given}
@@ -81,6 +83,7 @@ def _tool_of(tool: Tool, operations: Sequence[Operation]) -> OfferedTool:
         output=reduce(or_, [row.answer for row in rows]),
         properties=properties,
         required=required,
+        also_read=(TARGET_NAME,) if RUN in properties else (),
     )
 
 

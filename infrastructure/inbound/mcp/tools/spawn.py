@@ -26,6 +26,8 @@ from infrastructure.inbound.mcp.tools.arguments import ToolArguments
 from infrastructure.inbound.mcp.tools.call import McpCall, ToolAnswer, answered_once
 from infrastructure.inbound.mcp.tools.offered import tool
 from infrastructure.inbound.mcp.tools.spawn_arguments import (
+    ALSO_READ,
+    DELIVERY_KEYS,
     ToolRefusal,
     ToolSpawn,
     read_tool_arguments,
@@ -62,6 +64,8 @@ class RefusedSpawn(View):
     output=AcceptedBatchOfOne | AcceptedSpawn | AcceptedBatch | RefusedSpawn,
     reads=False,
     schema=tool_schema,
+    also_read=ALSO_READ,
+    refuses=DELIVERY_KEYS,
 )
 async def spawn(call: McpCall) -> ToolAnswer:
     """Implement `sessions_spawn`. A refusal is recorded, and is an answer and not an error."""

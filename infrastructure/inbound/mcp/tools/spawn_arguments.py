@@ -1,7 +1,7 @@
 """Lenient reading of the arguments of `sessions_spawn`.
 
 A body over HTTP is strict. A call of this tool is answered in the tool's own words, and an option
-with an unknown word counts as missing. Members that only spawnlog has (`contextPreamble`,
+with an unknown value counts as missing. Members that only spawnlog has (`contextPreamble`,
 `sharedContext`, `dependsOn`, …) are read as strictly as over HTTP: a dropped dependency, for
 example, would start a run too early.
 """
@@ -18,7 +18,7 @@ from infrastructure.inbound.mcp.tools.call import ToolInputError
 
 ATTACHMENTS_MAX = 50
 
-_DELIVERY_KEYS = (
+DELIVERY_KEYS = (
     "target",
     "transport",
     "channel",
@@ -33,7 +33,10 @@ _STRICT = frozenset(
     ("contextPreamble", "sharedContext", "sharedContextScope", "dependsOn", "chainAfter")
 )
 """Members that other tools of this name do not have; a wrong value is refused as over HTTP."""
-_NOT_OFFERED = frozenset(("requester", "expectsCompletionMessage"))
+_REQUESTER, _EXPECTS_MESSAGE = "requester", "expectsCompletionMessage"
+_NOT_OFFERED = frozenset((_REQUESTER, _EXPECTS_MESSAGE))
+ALSO_READ = (_EXPECTS_MESSAGE, *_UNUSED_KEYS)
+"""Arguments that are accepted and not offered."""
 _NO_ACP = (
     'runtime="acp" is unavailable in this session because no ACP runtime backend is loaded. '
     'Enable the acpx plugin or use runtime="subagent".'
@@ -85,7 +88,7 @@ def read_tool_arguments(arguments: Mapping[str, object]) -> ToolSpawn | ToolRefu
         ToolInputError: In this order: a key of channel delivery is given, there is no task, or
             `attachments` is not a list of at most 50 objects.
     """
-    for key in _DELIVERY_KEYS:
+    for key in DELIVERY_KEYS:
         if key in arguments:
             raise ToolInputError(
                 f'sessions_spawn does not support "{key}". Use "message" or "sessions_send" for '
@@ -109,7 +112,7 @@ def read_tool_arguments(arguments: Mapping[str, object]) -> ToolSpawn | ToolRefu
     members = {
         name: value
         for name, schema in _body_schema().items()
-        if name != "requester" and (value := _lenient(name, schema, given.get(name))) is not None
+        if name != _REQUESTER and (value := _lenient(name, schema, given.get(name))) is not None
     }
     unused = tuple(key for key in _UNUSED_KEYS if _is_given(arguments.get(key)))
     return ToolSpawn(members=members, unused=unused)

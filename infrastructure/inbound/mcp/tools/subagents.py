@@ -63,6 +63,8 @@ WAIT_SECONDS_MAX = 600.0
 TARGETS_MAX = 50
 REPORTS_GIVEN_MAX = 50
 _ALL = ("all", "*")
+_INCLUDE_TOOLS = "includeTools"
+"""The name of `tools` in `sessions_history`; models confuse the two."""
 _LEAF = "Leaf subagents cannot control other sessions."
 _FOREIGN = "Subagents can only control runs spawned from their own session."
 
@@ -192,6 +194,7 @@ class Control(ToolArguments):
     output=SubagentList | SubagentLog | SubagentInfo | ControlAnswer,
     reads=False,
     destroys=True,
+    also_read=(_INCLUDE_TOOLS,),
 )
 async def control(call: McpCall, asked: Control) -> ToolAnswer:
     """Implement `subagents`. The default action is list."""
@@ -254,8 +257,7 @@ def _row(number: int, subagent: Subagent) -> SubagentRow:
 
 async def _log(call: McpCall, asked: Control) -> ToolAnswer:
     require_scope(call.caller, "content")
-    # The name in `sessions_history`: models confuse the two.
-    tools = asked.tools or call.arguments.get("includeTools") is True
+    tools = asked.tools or call.arguments.get(_INCLUDE_TOOLS) is True
     subagent = await find_target(call, asked.target)
     query = GetRunTranscript(last=asked.limit, tools=tools)
     answer = await get_run_transcript(call.services, call.caller, subagent.run_id, query)

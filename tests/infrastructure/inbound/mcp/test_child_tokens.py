@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from infrastructure.inbound.mcp.tools.catalogue import TOOLS
+from infrastructure.inbound.mcp.tools.offered import OfferedTool
 from tests.support.http.mcp import McpCaller
 from tests.support.servers.server import HeldRun, Server
 
@@ -74,7 +75,7 @@ def test_denied_tool_is_refused_and_recorded(server: Server, leaf: HeldRun) -> N
     assert refused["requesterSessionKey"] == leaf.child
 
 
-def arguments(name: str, run: dict[str, Any]) -> list[dict[str, Any]]:
+def arguments(tool: OfferedTool, run: dict[str, Any]) -> list[dict[str, Any]]:
     """Return calls of a tool about a run that the caller does not own."""
     names = [run["runId"], run["childSessionKey"], run["sessionId"], run["requesterSessionKey"]]
     common = [
@@ -83,10 +84,11 @@ def arguments(name: str, run: dict[str, Any]) -> list[dict[str, Any]]:
          "dependsOn": [one], "label": None}
         for one in names
     ]  # fmt: skip
-    if name == "subagents":
+    if tool.name == "subagents":
         actions = ("list", "log", "info", "send", "steer", "stop", "kill")
-        return [{**one, "action": action} for one in common for action in actions]
-    return common
+        common = [{**one, "action": action} for one in common for action in actions]
+    # An unknown argument would be refused before anything is looked up.
+    return [{name: one[name] for name in one if name in tool.arguments_read} for one in common]
 
 
 def test_child_reaches_nothing_beyond_its_session(server: Server, child: HeldRun) -> None:
@@ -97,7 +99,7 @@ def test_child_reaches_nothing_beyond_its_session(server: Server, child: HeldRun
         follower = McpCaller(server.url, child.token, tasks=True)
         assert {one.name for one in TOOLS} >= tools_of(caller)
         for tool in TOOLS:
-            for given in arguments(tool.name, run):
+            for given in arguments(tool, run):
                 answer = caller.ask("tools/call", {"name": tool.name, "arguments": given})
                 assert CANARY not in json.dumps(answer), (tool.name, given)
         for part in ("", "/prompt", "/transcript"):

@@ -129,6 +129,19 @@ def test_repeated_key_takes_effect_once(server: Server) -> None:
     assert other["structuredContent"]["code"] == "idempotency_key_reused"
 
 
+def test_misspelt_argument_spawns_nothing(server: Server) -> None:
+    key = server.new_session("misspelt")
+    caller = McpCaller(server.url, server.token, session=key)
+    answer = caller.call("sessions_spawn", task="look", agent="echo")
+    assert answer["isError"]
+    values = answer["structuredContent"]
+    assert values["status"] == "error"
+    assert values["error"].startswith(
+        'sessions_spawn: unknown argument "agent"; did you mean "agentId"? It takes task, '
+    )
+    assert server.runs(requester=key) == []
+
+
 def test_trace_of_call_is_recorded(server: Server) -> None:
     key = server.new_session("traced")
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

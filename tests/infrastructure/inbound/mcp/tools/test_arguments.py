@@ -20,6 +20,8 @@ from infrastructure.inbound.mcp.tools.arguments import (
     read_arguments,
 )
 from infrastructure.inbound.mcp.tools.call import McpCall, ToolInputError
+from infrastructure.inbound.mcp.tools.catalogue import TOOLS, TOOLS_BY_NAME
+from infrastructure.inbound.mcp.tools.offered import OfferedTool
 from infrastructure.inbound.mcp.tools.spawn_arguments import (
     ATTACHMENTS_MAX,
     ToolRefusal,
@@ -106,6 +108,47 @@ def test_list_of_wrong_values_is_refused(names: Any) -> None:
 def test_call_without_required_argument_is_refused(text: Any) -> None:
     with pytest.raises(ToolInputError, match="text required"):
         read_arguments(PROPERTIES, ("text",), {"text": text})
+
+
+# Unknown names.
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_tool_refuses_unknown_argument(tool: OfferedTool) -> None:
+    shown = tool.input_schema(threads=True)["properties"]
+    tool.require_known(dict.fromkeys((*shown, *tool.also_read), None))
+    known = f"It takes {', '.join(shown)}." if shown else "It takes none."
+    for name in ("x" * 7, "x\n\x1b[2J\u202e", "x" * 10_000, "\ud800"):
+        with pytest.raises(ToolInputError) as refused:
+            tool.require_known({**dict.fromkeys(shown, "x"), name: None})
+        message = refused.value.message
+        assert message.startswith(f'{tool.name}: unknown argument "')
+        assert message.endswith(f'". {known}')
+        assert message.isprintable() or name == "\ud800"
+        assert len(message) < 1000
+
+
+@pytest.mark.parametrize(
+    ("tool", "name", "meant"),
+    [
+        ("sessions_spawn", "agent", "agentId"),
+        ("sessions_spawn", "agent_id", "agentId"),
+        ("sessions_spawn", "run_timeout_seconds", "runTimeoutSeconds"),
+        ("sessions_spawn", "dependOn", "dependsOn"),
+        ("subagents", "targets", "target"),
+        ("subagents_wait", "target", "targets"),
+        ("sessions_send", "session", "sessionKey"),
+        ("runs_explain", "run_id", "runId"),
+    ],
+)
+def test_misspelt_argument_gets_the_nearest_known(tool: str, name: str, meant: str) -> None:
+    with pytest.raises(ToolInputError, match=f'"{name}"; did you mean "{meant}"\\? It takes '):
+        TOOLS_BY_NAME[tool].require_known({name: "x"})
+
+
+def test_delivery_key_is_refused_before_unknown_arguments() -> None:
+    TOOLS_BY_NAME["sessions_spawn"].require_known({"text": "x", "channel": "x"})
+    assert "channel delivery" in refused(task="x", text="x", channel="x")
 
 
 # Spawns.
