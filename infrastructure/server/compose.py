@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import UUID
 
 from psycopg_pool import AsyncConnectionPool
 
@@ -281,6 +282,7 @@ class ServerProcess:
         self.settings = settings
         self.directory = directory
         self._connecting = DatabaseConnector(database)
+        self._is_embedded = database.is_embedded
         self._stack = AsyncExitStack()
         self._telemetry: Telemetry | None = None
         self.closing = False
@@ -525,10 +527,14 @@ class ServerProcess:
         if self._stopped is not None and not self._stopped.done():
             self._stopped.set_result(None)
 
+    def _claim(self, log_id: UUID) -> None:
+        """Record the log in the data directory. Refuse another one than that of its servers."""
+        self.directory.record_log(log_id, "embedded" if self._is_embedded else "external")
+
     async def _identify(self) -> LogIdentity:
         connection = await self._connecting.connect()
         try:
-            identity = await identify(connection, self.directory.identity())
+            identity = await identify(connection, self.directory.identity(), self._claim)
         finally:
             await connection.close()
         await bring_rows_up_to_date(self._connecting.conninfo)

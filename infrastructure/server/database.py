@@ -48,6 +48,7 @@ class Database:
     conninfo: str
     ensure_running: Callable[[], None]
     close: Callable[[], None]
+    is_embedded: bool = False
 
 
 def open_database(url: str | None, embedded_home: Path) -> Database:
@@ -71,7 +72,7 @@ def open_database(url: str | None, embedded_home: Path) -> Database:
     except BaseException:
         server.close()
         raise
-    return Database(server.conninfo, server.ensure_running, server.close)
+    return Database(server.conninfo, server.ensure_running, server.close, is_embedded=True)
 
 
 def migrate_database(url: str | None, embedded_home: Path) -> str:

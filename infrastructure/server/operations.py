@@ -182,7 +182,10 @@ def serve(options: ServeOptions) -> int:
             settings = usable_telemetry(loaded, settings)
             # Bound before the database starts, so that a port in use fails at once.
             listening = stack.enter_context(bind_socket(settings))
-        database = open_database(_database_url(loaded, settings), directory.postgres)
+        url = _database_url(loaded, settings)
+        if url is None:
+            directory.require_embedded_log()
+        database = open_database(url, directory.postgres)
         stack.callback(database.close)
         if config is None:
             with name_unavailable_database():

@@ -4,7 +4,9 @@ import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 
 from tests.support.servers.configurations import agent, configuration
@@ -39,9 +41,46 @@ def assert_found(server: Server) -> None:
     assert "main" in asked.stdout
 
 
-def entries(server: Server) -> list[str]:
+def entries_of(server: Server) -> list[dict[str, Any]]:
     paths = sorted((server.data_dir / "servers").iterdir())
-    return [json.loads(path.read_bytes())["url"] for path in paths]
+    return [json.loads(path.read_bytes()) for path in paths]
+
+
+def entries(server: Server) -> list[str]:
+    return [entry["url"] for entry in entries_of(server)]
+
+
+def serve(data_dir: Path, url: str = "") -> str:
+    """Try to start a server. Return its refusal."""
+    database = ["--database-url", url] if url else []
+    asked = run_command("serve", "--data-dir", str(data_dir), "--port", "0", *database)
+    assert asked.returncode == 2, asked
+    assert asked.stdout == ""
+    return asked.stderr
+
+
+def test_other_log_is_refused_beside_a_running_server(
+    servers: list[Server], database_url: str
+) -> None:
+    server, _ = servers
+    server.start()
+    refusal = serve(server.data_dir, database_url)
+    assert "; start without a database URL (" in refusal
+    assert database_url not in refusal
+    with psycopg.connect(database_url) as connection:
+        home = connection.execute("SELECT storage_home FROM log_head").fetchone()
+    assert home == (None,), "another directory may still take it"
+
+
+def test_log_in_external_database_is_not_left(database_url: str) -> None:
+    with new_place() as place:
+        with Server(place / "data", configuration(agent()), database_url=database_url) as server:
+            (log_id,) = {entry["logId"] for entry in entries_of(server)}
+        refusal = serve(server.data_dir)
+        assert f"has its log {log_id} in an external database; start with the same" in refusal
+        assert not (server.data_dir / "postgres").exists()
+        with server.twin():
+            pass
 
 
 def test_second_server_leaves_the_first_findable(servers: list[Server]) -> None:

@@ -7,12 +7,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, get_args
 from uuid import UUID, uuid4
 
 import orjson
 
 from domain.values.text import replace_unstorable
 from infrastructure.contract.errors import UserError
+from infrastructure.outbound.embedded_postgres.data_directory import Home
 from infrastructure.outbound.embedded_postgres.locks import FileLock
 from spawnlog.core.data_directory import (
     ADMIN_TOKEN_FILE,
@@ -23,6 +25,22 @@ from spawnlog.core.data_directory import (
 )
 
 TOKEN_BYTES = 32
+LOG_FILE = "log.json"
+"""The log of the directory: `{"logId": …, "database": "embedded" or "external"}`."""
+IDENTITY_FILE = "data-directory-id"
+
+DatabaseKind = Literal["embedded", "external"]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedLog:
+    """The log whose servers use a data directory.
+
+    `database` says where it was last served. It is None if an earlier release did not record it.
+    """
+
+    log_id: UUID
+    database: DatabaseKind | None = None
 
 
 def expand_data_directory(path: Path | None) -> Path:
@@ -101,7 +119,113 @@ class DataDirectory:
 
     def identity(self) -> str:
         """Return the id by which a log recognizes its data directory."""
-        return self._secret("data-directory-id", lambda: str(uuid4()))
+        return self._secret(IDENTITY_FILE, lambda: str(uuid4()))
+
+    @property
+    def has_identity(self) -> bool:
+        """True if a server has used the directory."""
+        return (self.path / IDENTITY_FILE).exists()
+
+    def recorded_log(self) -> RecordedLog | None:
+        """Return the log of this directory, or None if it has none yet.
+
+        Earlier releases recorded it in the entries of servers only.
+
+        Raises:
+            UserError: The record cannot be read.
+        """
+        path = self.path / LOG_FILE
+        try:
+            return _read_record(path.read_bytes())
+        except FileNotFoundError:
+            return self._log_of_entries()
+        except OSError as error:
+            raise UserError(
+                f"{path} cannot be read: {error.strerror}; run the server as the user of the data"
+                " directory, or name another one with --data-dir"
+            ) from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise UserError(
+                f"{path} does not name a log; restore it from a backup, or delete it and start with"
+                " the database of this data directory"
+            ) from error
+
+    def _log_of_entries(self) -> RecordedLog | None:
+        for entry in server_entries(self.path):
+            with suppress(ValueError):
+                return RecordedLog(UUID(entry.log_id))
+        return None
+
+    def record_log(self, log_id: UUID, database: DatabaseKind) -> None:
+        """Record the log of this directory, unless it has another one.
+
+        Call it before the log is bound to the directory, so that a crash between the two leaves
+        a directory that accepts this log only.
+
+        Raises:
+            UserError: The directory belongs to another log, or the record cannot be written.
+        """
+        served = RecordedLog(log_id, database)
+        path = self.path / LOG_FILE
+        content = orjson.dumps({"logId": log_id, "database": database}).decode()
+        try:
+            recorded = self.recorded_log()
+            if recorded is None or (recorded.log_id == log_id and recorded.database is None):
+                # Of two first servers, the one that comes second reads the record of the other.
+                self._secret(LOG_FILE, lambda: content)
+                recorded = self.recorded_log()
+            if recorded is None or recorded.log_id != log_id:
+                raise UserError(self._other_log(recorded, served))
+            if recorded != served:
+                self._write_part(path.name, content).replace(path)
+        except OSError as error:
+            raise UserError(
+                f"{path} cannot be written: {error.strerror}; the data directory must be writable"
+            ) from error
+
+    def _other_log(self, recorded: RecordedLog | None, served: RecordedLog) -> str:
+        owner = "another log" if recorded is None else f"log {recorded.log_id}"
+        kind = None if recorded is None else recorded.database
+        if kind == served.database == "embedded":
+            advice = "restore the database of that log"
+        elif kind == "embedded":
+            advice = (
+                "start without a database URL (--database-url, SPAWNLOG_DATABASE_URL, databaseUrl)"
+            )
+        elif kind == "external":
+            advice = "start with the --database-url (or SPAWNLOG_DATABASE_URL) of that log"
+        else:
+            advice = "start with the database of that log"
+        found = "its embedded" if served.database == "embedded" else "the external"
+        return (
+            f"the data directory {self.path} belongs to {owner}, but {found} database holds log"
+            f" {served.log_id}; {advice}, or name another data directory with --data-dir"
+        )
+
+    def require_embedded_log(self) -> None:
+        """Refuse to begin a log in a directory that has one elsewhere.
+
+        Call it before the embedded server starts.
+
+        Raises:
+            UserError: There is no embedded database, and an earlier server used the directory.
+        """
+        # In this order: a server that starts at the same time makes the database first.
+        recorded, is_used = self.recorded_log(), self.has_identity
+        if Home.at(self.postgres).data.is_dir() or (recorded is None and not is_used):
+            return
+        if recorded is not None and recorded.database == "embedded":
+            raise UserError(
+                f"the embedded database of log {recorded.log_id} is missing from {self.postgres};"
+                " restore it from a backup, or name another data directory with --data-dir for a"
+                " new log"
+            )
+        log = "its log" if recorded is None else f"its log {recorded.log_id}"
+        raise UserError(
+            f"the data directory {self.path} has {log} in an external database; start with the"
+            " same --database-url (or SPAWNLOG_DATABASE_URL), or name another data directory with"
+            " --data-dir for a new log"
+        )
 
     def _secret(self, name: str, make: Callable[[], str]) -> str:
         path = self.path / name
@@ -109,17 +233,22 @@ class DataDirectory:
             text = path.read_text("utf-8").strip()
             if text:
                 return text
-        part = path.with_name(f".{name}.{os.getpid()}.{secrets.token_hex(4)}")
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(f"{make()}\n")
-            file.flush()
-            os.fsync(file.fileno())
+        part = self._write_part(name, make())
         # If two servers start at once, the first file stays: a link never replaces a file.
         with suppress(FileExistsError):
             os.link(part, path)
         part.unlink()
         return path.read_text("utf-8").strip()
+
+    def _write_part(self, name: str, content: str) -> Path:
+        """Write a private file, still under another name. Return its path."""
+        part = self.path / f".{name}.{os.getpid()}.{secrets.token_hex(4)}"
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(f"{content}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        return part
 
     def servers_of(self, log_id: UUID) -> list[ServerEntry]:
         """Return the running servers of this directory that serve a log, the most recently started
@@ -145,6 +274,14 @@ class DataDirectory:
                 f"the server cannot be registered in {folder}: {error.strerror}; its data directory"
                 " must be writable, on a file system with locks (flock)"
             ) from error
+
+
+def _read_record(content: bytes) -> RecordedLog:
+    values = orjson.loads(content)
+    database = values["database"]
+    if database not in get_args(DatabaseKind):
+        raise ValueError(database)
+    return RecordedLog(UUID(values["logId"]), database)
 
 
 class EnteredServer:

@@ -48,7 +48,8 @@ def arguments_of(tool: OfferedTool) -> st.SearchStrategy[dict[str, Any]]:
     known = sorted(tool.arguments_read)
     at_once = {"timeoutSeconds": 0} if "timeoutSeconds" in known else {}
     given = st.dictionaries(st.sampled_from(known), VALUES, max_size=6) if known else st.just({})
-    more = st.just({}) | st.just({}) | st.just({}) | st.dictionaries(TEXTS, VALUES, max_size=1)
+    none: dict[str, Any] = {}
+    more = st.sampled_from([none] * 3) | st.dictionaries(TEXTS, VALUES, max_size=1)
     return st.builds(lambda some, other: {**some, **other, **at_once}, given, more)
 
 

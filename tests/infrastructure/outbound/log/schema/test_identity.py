@@ -1,6 +1,7 @@
 """Identity of a log, and whether a server may work on it."""
 
 import asyncio
+from uuid import UUID
 
 import pytest
 
@@ -19,6 +20,21 @@ async def test_log_keeps_its_id_and_directory(connection: LogConnection) -> None
     assert await identify(connection, "home-1") == first
     with pytest.raises(UserError, match=r"another data directory.*--data-dir"):
         await identify(connection, "home-2")
+
+
+async def test_refused_log_is_not_bound(connection: LogConnection) -> None:
+    def refuse(_: UUID) -> None:
+        raise UserError("another log")
+
+    with pytest.raises(UserError, match="another log"):
+        await identify(connection, "home-1", refuse)
+    claimed: list[UUID] = []
+    found = await identify(connection, "home-2", claimed.append)
+    assert claimed == [found.log_id]
+    # The log of another directory is refused before anything is recorded in this one.
+    with pytest.raises(UserError, match="another data directory"):
+        await identify(connection, "home-1", claimed.append)
+    assert len(claimed) == 1
 
 
 async def test_one_of_several_directories_is_taken(database_url: str) -> None:
