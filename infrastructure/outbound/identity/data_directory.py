@@ -281,7 +281,7 @@ def _read_record(content: bytes) -> RecordedLog:
     database = values["database"]
     if database not in get_args(DatabaseKind):
         raise ValueError(database)
-    return RecordedLog(UUID(values["logId"]), database)
+    return RecordedLog(UUID(str(values["logId"])), database)
 
 
 class EnteredServer:
