@@ -50,6 +50,8 @@ class RunCount(NamedTuple):
         day: The UTC day on which the runs were created.
         input_tokens: Sum over the runs that have ended, as are `output_tokens` and `cost_usd`.
         cost_usd: US dollars; None if no price is configured for any of the models.
+        models: Names of the models that the ended runs used; "" for an unnamed one.
+        unpriced_models: Those of them without a price in at least one run.
     """
 
     runs: int
@@ -63,6 +65,8 @@ class RunCount(NamedTuple):
     input_tokens: int
     output_tokens: int
     cost_usd: Decimal | None
+    models: frozenset[str] = frozenset()
+    unpriced_models: frozenset[str] = frozenset()
 
 
 class CountedRuns(NamedTuple):

@@ -526,7 +526,7 @@ def run_etag(view: RunView | RunMetadataView) -> str:
             Column("archived", "archivedAt", "instant"),
             Column("took", "runtimeMs", "duration"),
             Column("tokens", "usage", "tokens"),
-            Column("cost", "estimatedCostUsd", "dollars"),
+            Column("cost", form="run cost"),
             Column("transcript", "transcriptPath"),
             Column("configuration", "configRevision"),
         ),

@@ -40,6 +40,8 @@ class AgentUsageView(AnswerModel):
     input_tokens: int
     output_tokens: int
     estimated_cost_usd: float | None
+    models: int
+    unpriced_models: int
     agent_id: str
 
 
@@ -200,6 +202,8 @@ class DailyUsageView(AnswerModel):
     input_tokens: int
     output_tokens: int
     estimated_cost_usd: float | None
+    models: int
+    unpriced_models: int
     agent_id: str
     day: date
 
@@ -976,6 +980,8 @@ class RunTotalsView(AnswerModel):
     input_tokens: int
     output_tokens: int
     estimated_cost_usd: float | None
+    models: int
+    unpriced_models: int
     statuses: dict[str, int]
     agents: dict[str, int]
     rules: dict[str, int]
@@ -1257,7 +1263,8 @@ class TreeRunView(AnswerModel):
 class UsageView(AnswerModel):
     """
     Token counts as reported by the runtime. `total_tokens` is input plus output; cache tokens
-    are separate.
+    are separate. `unpriced_models` is the number of `models` without a price:
+    `estimated_cost_usd` of the run does not include their tokens.
     """
 
     input_tokens: int
@@ -1266,6 +1273,7 @@ class UsageView(AnswerModel):
     cache_read_tokens: int | None
     cache_write_tokens: int | None
     models: list[ModelUsageView]
+    unpriced_models: int
 
 
 class VerificationView(AnswerModel):

@@ -347,6 +347,11 @@ class Usage(Fact):
     cache_write_tokens: int | None = None
     models: tuple[ModelUsage, ...]
 
+    @property
+    def unpriced_models(self) -> int:
+        """The number of models without a price, whose tokens are missing from the cost."""
+        return sum(share.cost_usd is None for share in self.models)
+
 
 class TranscriptSeal(Fact):
     """Seal of a transcript at the end of the run: entries, bytes, and keyed hash over all of it."""

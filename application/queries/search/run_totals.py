@@ -25,6 +25,7 @@ class _Usage:
     def __init__(self) -> None:
         self.runs = self.input_tokens = self.output_tokens = 0
         self.cost_usd: Decimal | None = None
+        self.models, self.unpriced_models = set[str](), set[str]()
 
     def add(self, count: RunCount) -> None:
         self.runs += count.runs
@@ -32,6 +33,8 @@ class _Usage:
         self.output_tokens += count.output_tokens
         if count.cost_usd is not None:
             self.cost_usd = (self.cost_usd or Decimal()) + count.cost_usd
+        self.models |= count.models
+        self.unpriced_models |= count.unpriced_models
 
     @property
     def is_empty(self) -> bool:
@@ -45,6 +48,8 @@ class _Usage:
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
             "estimated_cost_usd": cost,
+            "models": len(self.models),
+            "unpriced_models": len(self.unpriced_models),
         }
 
 

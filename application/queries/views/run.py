@@ -103,7 +103,8 @@ class ModelUsageView(View):
 
 class UsageView(View):
     """Token counts as reported by the runtime. `totalTokens` is input plus output; cache tokens are
-    separate."""
+    separate. `unpricedModels` is the number of `models` without a price: `estimatedCostUsd` of the
+    run does not include their tokens."""
 
     input_tokens: int
     output_tokens: int
@@ -111,6 +112,7 @@ class UsageView(View):
     cache_read_tokens: int | None
     cache_write_tokens: int | None
     models: list[ModelUsageView]
+    unpriced_models: int
 
 
 class AnnouncementStateView(View):

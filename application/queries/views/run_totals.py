@@ -6,14 +6,17 @@ from application.queries.views.view import View
 
 
 class UsageTotalsView(View):
-    """A number of runs, and the tokens and estimated cost of those that have ended. The cost is
-    null if no price is configured for any of their models; otherwise models without a price count
-    as 0."""
+    """A number of runs, and the tokens and estimated cost of those that have ended. `models` is the
+    number of models that they used, and `unpricedModels` the number of those without a price in at
+    least one of the runs. The cost does not include those tokens, and is null if nothing has a
+    price."""
 
     runs: int
     input_tokens: int
     output_tokens: int
     estimated_cost_usd: float | None
+    models: int
+    unpriced_models: int
 
 
 class AgentUsageView(UsageTotalsView):

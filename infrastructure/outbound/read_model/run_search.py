@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+import orjson
 from psycopg_pool import AsyncConnectionPool
 
 from application.ports.registry import RunQuery
@@ -67,9 +68,12 @@ _USAGE = (
     f" WHERE newest.run_id = examined.run_id AND newest.to_position = {FOREVER}"
     " ORDER BY newest.from_position DESC LIMIT 1) END AS usage OFFSET 0) AS used"
 )
-_COST = (
-    "(SELECT sum((model ->> 'costUsd')::numeric)"
-    " FROM json_array_elements(used.usage -> 'models') AS model)"
+# The models of a run are one text, because few runs of a count differ in it.
+_PRICED = (
+    " CROSS JOIN LATERAL (SELECT sum((model ->> 'costUsd')::numeric) AS cost,"
+    " json_agg(json_build_array(coalesce(model ->> 'model', ''), model ->> 'costUsd' IS NULL))"
+    ' ::text COLLATE "C" AS models'
+    " FROM json_array_elements(used.usage -> 'models') AS model) AS priced"
 )
 _TOKENS = "coalesce(sum((used.usage ->> '{kind}')::bigint), 0)::bigint"
 _WHOLE_TEXT = f"left(body, {TEXT_CHARACTERS_SEARCHED_MAX})"
@@ -132,8 +136,18 @@ class PostgresRunSearch:
                 query, words, moment, examined, by_requester=by_requester, own=own
             )
             rows = await (await connection.execute(sql, values)).fetchall()
-        counts = [RunCount(*row[2:]) for row in rows if row[2] is not None]
+        counts = [_count(*row[2:-1], models=row[-1]) for row in rows if row[2] is not None]
         return CountedRuns(counts, _continuation(rows, examined))
+
+
+def _count(*fields: Any, models: Sequence[str] | None) -> RunCount:
+    """Return a count. Each text of `models` is a list of names, and whether each has no price."""
+    used = [model for text in models or () for model in orjson.loads(text)]
+    return RunCount(
+        *fields,
+        models=frozenset(name for name, _ in used),
+        unpriced_models=frozenset(name for name, is_unpriced in used if is_unpriced),
+    )
 
 
 def _continuation(rows: Sequence[Sequence[Any]], examined: ScanWindow) -> int | None:
@@ -197,14 +211,15 @@ def counts_sql(
     Its rows have the number of examined runs, the position of the last one, and the fields of
     `RunCount`. If there are no runs, there is one row without a count.
     """
-    looked_at, fitting = _parts(query, words, moment, examined, beside=_USAGE)
+    looked_at, fitting = _parts(query, words, moment, examined, beside=_USAGE + _PRICED)
     requester = "requester" if by_requester else "NULL"
     tokens = (_TOKENS.format(kind=kind) for kind in ("inputTokens", "outputTokens"))
     sql = (
         f"{looked_at[0]} SELECT last.*, counted.* FROM last LEFT JOIN (SELECT count(*), stage,"
         " outcome, due_kind IS NOT DISTINCT FROM 'wait', agent_id, rule,"
         f" CASE WHEN run_id = %s::uuid THEN NULL ELSE {requester} END,"
-        f" (created_at AT TIME ZONE 'UTC')::date, {', '.join(tokens)}, sum({_COST})"
+        f" (created_at AT TIME ZONE 'UTC')::date, {', '.join(tokens)}, sum(priced.cost),"
+        " array_agg(DISTINCT priced.models) FILTER (WHERE priced.models IS NOT NULL)"
         f" FROM {fitting[0]} GROUP BY 2, 3, 4, 5, 6, 7, 8) AS counted ON true"
     )
     return sql, [*looked_at[1], own, *fitting[1]]

@@ -12,6 +12,7 @@ from infrastructure.inbound.command_line.display.plain_text import printable_lin
 from infrastructure.inbound.command_line.display.run import (
     attachments_summary,
     run_agent,
+    run_cost,
     run_depth,
     run_model,
     run_status,
@@ -88,7 +89,6 @@ FORMS: Mapping[str, Callable[[Any], object]] = {
     "words": lambda value: ", ".join(map(str, value or ())),
     "json": lambda value: None if value is None else _json(value),
     "seconds": lambda value: f"{value}s" if value else None,
-    "dollars": lambda value: f"${value}" if value else None,
     "assignments": assignments,
     "changes": lambda value: changes_text(value or ()),
     "deliveries": _deliveries,
@@ -101,6 +101,7 @@ FORMS: Mapping[str, Callable[[Any], object]] = {
     "run agent": run_agent,
     "run depth": run_depth,
     "run model": run_model,
+    "run cost": run_cost,
 }
 
 

@@ -81,6 +81,19 @@ def run_model(run: Item) -> str:
     return "/".join(filter(None, (run.get("modelProvider"), run.get("model"))))
 
 
+def run_cost(run: Item) -> str | None:
+    """Return the estimated cost, and the models whose tokens it does not include."""
+    cost = run.get("estimatedCostUsd")
+    if not cost:
+        return None
+    models = (run.get("usage") or {}).get("models") or ()
+    names = [str(model.get("model")) for model in models if model.get("costUsd") is None]
+    if not names:
+        return f"${cost}"
+    verb = "has" if len(names) == 1 else "have"
+    return f"${cost} ({len(names)} of {len(models)} models {verb} no price: {', '.join(names)})"
+
+
 def used_tokens(usage: object) -> str | None:
     """Return the number of tokens used: in total, input and output."""
     if not isinstance(usage, dict):

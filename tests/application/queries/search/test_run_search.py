@@ -146,6 +146,8 @@ async def test_totals_are_those_of_every_position(
                 input_tokens=0,
                 output_tokens=0,
                 estimated_cost_usd=None,
+                models=0,
+                unpriced_models=0,
                 usage_by_agent=[],
                 usage_by_day=[],
                 counted_to=None,
@@ -156,7 +158,10 @@ async def test_totals_are_those_of_every_position(
 
 
 def _usage(tokens: int, *costs: float | None) -> Usage:
-    models = tuple(ModelUsage(input_tokens=tokens, cost_usd=cost) for cost in costs)
+    models = tuple(
+        ModelUsage(model=f"m{number}" if number else None, input_tokens=tokens, cost_usd=cost)
+        for number, cost in enumerate(costs)
+    )
     return Usage(input_tokens=tokens, output_tokens=2, models=models)
 
 
@@ -189,6 +194,13 @@ async def test_totals_sum_tokens_and_cost_as_of_each_position(
     assert shares == [("main", 100), ("writer", 1_000)]
     assert [usage.agent_id for usage in now.usage_by_day] == ["main", "writer"]
     assert {usage.day for usage in now.usage_by_day} == {writers.run("six").created_at.date()}
+    # The unnamed model of both, and `m1` without a price.
+    assert [(usage.models, usage.unpriced_models) for usage in now.usage_by_agent] == [
+        (2, 1),
+        (1, 0),
+    ]
+    assert [usage.unpriced_models for usage in now.usage_by_day] == [1, 0]
+    assert (now.models, now.unpriced_models) == (2, 1)
     assert (await totals(agent_ids=("writer",))).estimated_cost_usd == 0.00002
     assert (await totals(by=caller(*BOTH, session=OTHER))).input_tokens == 0
     assert (await totals(q="lighthouse")).estimated_cost_usd is None

@@ -119,11 +119,24 @@ STEP = {
 }
 
 
+USAGE = {
+    "inputTokens": 7,
+    "outputTokens": 3,
+    "totalTokens": 10,
+    "models": [{"model": "p/m", "costUsd": 0.5}, {"model": "p/free\x1b", "costUsd": None}],
+}
+
+
 @pytest.mark.parametrize(
     ("members", "shown"),
     [
         ({"agentId": "main", "requestedAgentId": "steward"}, "main (requested: steward)"),
         ({"warnings": ["no price"]}, "no price"),
+        ({"estimatedCostUsd": 0.5, "usage": None}, "$0.5\n"),
+        (
+            {"estimatedCostUsd": 0.5, "usage": USAGE},
+            "$0.5 (1 of 2 models has no price: p/free\\x1b)\n",
+        ),
         (
             {"undoing": [STEP]},
             "to undo  attachments, .openclaw/attachments/x of /srv/work, failed 3 time(s),"

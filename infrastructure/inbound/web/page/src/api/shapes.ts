@@ -37,6 +37,8 @@ export interface AgentUsageView {
   inputTokens: number
   outputTokens: number
   estimatedCostUsd: number | null
+  models: number
+  unpricedModels: number
   agentId: string
 }
 
@@ -168,6 +170,8 @@ export interface DailyUsageView {
   inputTokens: number
   outputTokens: number
   estimatedCostUsd: number | null
+  models: number
+  unpricedModels: number
   agentId: string
   day: string
 }
@@ -749,6 +753,8 @@ export interface RunTotalsView {
   inputTokens: number
   outputTokens: number
   estimatedCostUsd: number | null
+  models: number
+  unpricedModels: number
   statuses: Record<string, number>
   agents: Record<string, number>
   rules: Record<string, number>
@@ -1015,6 +1021,7 @@ export interface UsageView {
   cacheReadTokens: number | null
   cacheWriteTokens: number | null
   models: ModelUsageView[]
+  unpricedModels: number
 }
 
 export interface VerificationStartView {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { clockAfter, counted, cut, dollars, duration, millisecondsBetween, quoted, tokens, visible } from './text'
+import { clockAfter, counted, cut, dollars, duration, millisecondsBetween, quoted, tokens, unpriced, visible } from './text'
 
 describe('a text of others', () => {
   test('shows what would hide in it or turn it round', () => {
@@ -39,6 +39,13 @@ test.each([['00.000900Z', '00.001100Z', 0], ['00Z', '01.999999Z', 1_999], ['00.9
 test.each([[0, '$0.00'], [0.00001, '<$0.0001'], [0.00274, '$0.0027'], [1.239, '$1.24'], [12_345.6, '$12,345.60']])(
   '%d US dollars read as %s', (usd, text) => expect(dollars(usd)).toBe(text),
 )
+
+test.each([
+  [2, 0, ''],
+  [2, 1, '1 of 2 models has no price'],
+  [1, 1, '1 of 1 model has no price'],
+  [2_000, 1_500, '1,500 of 2,000 models have no price'],
+] as const)('of %d models %d have no price', (models, without, text) => expect(unpriced(models, without)).toBe(text))
 
 test('a clock says which day it means when that is another one', () => {
   expect(clockAfter('2026-03-01T09:00:00.5Z', '2026-03-01T23:59:59.123456Z')).toBe('23:59:59.123')

@@ -50,6 +50,11 @@ export function tokens(of: number): string {
   return `${value < 1_000 ? value.toPrecision(3) : count(Math.round(value))} ${unit}`
 }
 
+/** What an estimated cost leaves out: `1 of 2 models has no price`, or nothing. */
+export function unpriced(models: number, without: number): string {
+  return without === 0 ? '' : `${count(without)} of ${counted(models, 'model')} ${without === 1 ? 'has' : 'have'} no price`
+}
+
 /** A number with its noun: `1 event`, `2,000 entries`. */
 export function counted(of: number, noun: string): string {
   return `${count(of)} ${of === 1 ? noun : noun.endsWith('y') ? `${noun.slice(0, -1)}ies` : `${noun}s`}`
