@@ -409,9 +409,18 @@ def show_stored_configuration(stored: dict[str, Any]) -> ConfigurationShown:
 
 
 def try_scripts(options: ServeOptions, request: ScriptTrialOptions) -> "TrialResult":
-    """Run an agent's context scripts as a spawn would. No server is needed."""
+    """Run an agent's context scripts as a spawn would. No server is needed.
+
+    Raises:
+        UserError: No file is named. The built-in configuration has no scripts to try.
+    """
     from infrastructure.server.script_trial import run_trial
 
+    if _config_path(options) is None:
+        raise UserError(
+            "the scripts are read from a configuration file, and no server is asked: give --config"
+            " FILE or SPAWNLOG_CONFIG; `spawnlog config history` names the file of the server"
+        )
     loaded, _, folder = _load_settings(options)
     return run_trial(loaded, request, (folder or default_data_directory()) / "agents")
 

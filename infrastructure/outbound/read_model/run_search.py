@@ -143,8 +143,7 @@ class PostgresRunSearch:
 def _count(*fields: Any, models: Sequence[str] | None) -> RunCount:
     """Return a count. Each text of `models` is a list of names, and whether each has no price."""
     used = [model for text in models or () for model in orjson.loads(text)]
-    return RunCount(
-        *fields,
+    return RunCount(*fields)._replace(
         models=frozenset(name for name, _ in used),
         unpriced_models=frozenset(name for name, is_unpriced in used if is_unpriced),
     )

@@ -1,5 +1,6 @@
 """`spawnlog script test`: runs an agent's context scripts for a trial spawn."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -65,7 +66,8 @@ def run_scripts(
     run.
 
     The scripts really run, on this machine, with SPAWNLOG_SCRIPT_TEST=1. No server is asked and
-    nothing is recorded. Without --config there are no scripts. Exit status 1 if a script fails.
+    nothing is recorded: the scripts are those of the file that --config or SPAWNLOG_CONFIG names.
+    Exit status 1 if a script fails.
     """
     from infrastructure.contract.operations import ScriptTrialOptions, ServeOptions
     from infrastructure.server.operations import try_scripts
@@ -80,7 +82,7 @@ def run_scripts(
     trial = try_scripts(ServeOptions(config=config, data_dir=data_dir), tried)
     body = _trial_json(trial)
     if not print_object(body, output):
-        _print_trial(trial, body)
+        _print_trial(trial, body, config)
     if trial.failed:
         some = "a script" if len(trial.failed) == 1 else f"{len(trial.failed)} scripts"
         raise FailedRunError(f"{some} failed: {printable_line(', '.join(trial.failed), 1000)}")
@@ -105,7 +107,7 @@ def _script_json(run: "TrialRun") -> dict[str, Any]:
     return {name: value for name, value in plain if name not in left_out} | texts
 
 
-def _print_trial(trial: "TrialResult", body: dict[str, Any]) -> None:
+def _print_trial(trial: "TrialResult", body: dict[str, Any], config: Path | None) -> None:
     if not trial.is_configured:
         name = printable_line(trial.request.agent_id)
         print_note(f'agent "{name}" is not configured: it gets the default scripts')
@@ -116,6 +118,7 @@ def _print_trial(trial: "TrialResult", body: dict[str, Any]) -> None:
     print()
     print_fields(
         {
+            "configuration": config,
             "agent": trial.request.agent_id,
             "candidates": ", ".join(map(_format_candidate, body["candidates"])) or "none",
             "runs as": trial.agent_id,

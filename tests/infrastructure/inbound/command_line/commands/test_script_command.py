@@ -77,6 +77,7 @@ def test_table_and_message_are_shown(spawnlog: Command, file: Path) -> None:
     assert result.exit_code == 0
     assert "identity  injected  prepend  exit 0" in result.stdout
     assert "identity→main (winner)" in result.stdout
+    assert f"configuration  {file}\n" in result.stdout
     assert "\nidentity adds before the task:\n\nYou are the steward.\n" in result.stdout
     assert '\ntell adds after the task:\n\n{"task":"Review"' in result.stdout
     assert "\nmessage:\n\nYou are the steward.\n\nReview" in result.stdout
@@ -89,6 +90,13 @@ def test_failing_script_exits_1(spawnlog: Command, file: Path) -> None:
     assert "Script exited with code 3: why" in result.stderr
     assert "a script failed: fails" in result.stderr
     assert "message:\n\ntask" in result.stdout
+
+
+def test_no_configuration_file_exits_2(spawnlog: Command) -> None:
+    result = spawnlog("script", "test", "steward", "--task", "Review")
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "give --config FILE or SPAWNLOG_CONFIG" in result.stderr
 
 
 @pytest.mark.parametrize(
