@@ -12,11 +12,12 @@ from application.queries.access import Caller, require_scope, require_session_ac
 from application.queries.command import Command, Option
 from application.queries.errors import QueryError, invalid_value
 from application.queries.operation import POSITION_MAX, operation
-from application.queries.runs import run_id_of
-from application.queries.session_reference import resolve_session_key
+from application.queries.session_reference import UUID_TEXT, resolve_session_key, run_of_name
 from domain.configuration.webhooks import WEBHOOK_ID_CHARACTERS_MAX
 from domain.run.facts import EffectKind, HookName
+from domain.run.state import Run
 from domain.values.body import Body
+from domain.values.text import quote_name
 
 REASON_CHARACTERS_MAX = 2000
 
@@ -93,9 +94,13 @@ async def acknowledge_announcement(
     require_session_access(caller, session_key)
     if caller.run_id is None:
         require_scope(caller, "control")
-    run = await services.work.registry.run(run_id_of(id, "announcement"))
-    if run is None or run.requester.session_key != session_key:
-        raise QueryError("not_found", "this inbox has no such announcement")
+    run = await _announced_run(services, caller, id)
+    if run.requester.session_key != session_key:
+        raise QueryError(
+            "not_found",
+            "this inbox has no such announcement; it is in the inbox of session"
+            f" {run.requester.session_key}",
+        )
     return await services.announcing.acknowledge(
         run, caller.actor, command.reservation, position=body.position
     )
@@ -140,10 +145,26 @@ async def redrive_announcement(
     """Send an announcement again to the webhooks that it is parked for, or call a parked hook."""
     if body.webhook is not None and body.hook is not None:
         raise invalid_value("/hook", "cannot be combined with webhook; omit one of the two")
-    run = await services.work.registry.run(run_id_of(id, "announcement"))
-    if run is None or not await services.access.covers_run(caller, run):
-        raise QueryError("not_found", "announcement not found")
+    run = await _announced_run(services, caller, id)
     kind: EffectKind = "webhook" if body.hook is None else "hook"
     return await services.effects.redrive(
         run, kind, body.hook or body.webhook, body.reason, caller.actor, command.reservation
     )
+
+
+async def _announced_run(services: CommandServices, caller: Caller, name: str) -> Run:
+    """Return the run of an announcement, which has the same id.
+
+    Raises:
+        QueryError: There is no such announcement, or the caller may not see it. If the name is a
+            label or a session, the error says where its id is.
+    """
+    named = await run_of_name(services, caller, name)
+    if named is not None and UUID_TEXT.fullmatch(name):
+        return named.run
+    text = "announcement not found"
+    if named is not None:
+        text = f"{text}; {quote_name(name)} is {named.kind}: give the id of the run"
+    elif ":" in name:
+        text = f"{text}; give the id of a run, as the inbox of the session lists it"
+    raise QueryError("not_found", text)

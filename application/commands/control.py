@@ -51,12 +51,15 @@ async def addressed_run(
 
 
 async def controlled_session(
-    services: CommandServices, caller: Caller, session_key: str, verb: str
+    services: CommandServices, caller: Caller, spelling: str, session_key: str, verb: str
 ) -> Session:
-    """Return the caller's session or one below it; refuse the session of a child itself."""
+    """Return the caller's session or one below it; refuse the session of a child itself.
+
+    `spelling` is how the caller named the session.
+    """
     session = await services.work.registry.session(session_key)
     if session is None or not await services.access.covers_session(caller, session_key):
-        raise unknown_session(session_key)
+        raise await unknown_session(services, caller, spelling)
     if caller.run_id is not None and caller.run_id == session.run_id:
         raise only_descendants(verb)
     return session

@@ -96,5 +96,5 @@ async def _write(
     reservation: Reservation | None,
 ) -> StoredAnswer:
     session_key = await resolve_session_key(services, caller, key)
-    session = await controlled_session(services, caller, session_key, "write the preamble of")
+    session = await controlled_session(services, caller, key, session_key, "write the preamble of")
     return await PreambleWriter(services.work).write(session, text, caller.actor, reservation)

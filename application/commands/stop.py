@@ -85,7 +85,7 @@ async def stop_session(
     """Stop the run of a session and all runs below it; close a session that stays open."""
     session_key = await resolve_session_key(services, caller, key)
     await require_control(services, caller, session_key)
-    session = await controlled_session(services, caller, session_key, "stop")
+    session = await controlled_session(services, caller, key, session_key, "stop")
     return await services.stopping.stop_session(
         session, caller.actor, body.reason, command.reservation
     )

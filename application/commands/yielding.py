@@ -66,5 +66,5 @@ async def yielding_session(services: CommandServices, caller: Caller, spelling: 
     require_session_access(caller, session_key)
     session = await services.work.registry.session(session_key)
     if session is None:
-        raise unknown_session(spelling)
+        raise await unknown_session(services, caller, spelling)
     return session

@@ -2,12 +2,16 @@
 
 import re
 from typing import NamedTuple
+from uuid import UUID
 
+from application.ports.registry import RunQuery
 from application.queries.access import Caller, require_session_access
 from application.queries.configuration import configuration_in_force
 from application.queries.errors import QueryError, invalid_value
 from application.queries.services import QueryServices
 from domain.configuration.configuration import Configuration
+from domain.run.state import Run
+from domain.spawn.request import LABEL_CHARS_MAX
 from domain.values.session_key import InvalidSessionKeyError, render_session_key, shape_of
 from domain.values.text import quote_name
 
@@ -18,6 +22,8 @@ CURRENT = "current"
 _NO_CURRENT = "current is only valid for a token that acts for one session; give the session's key"
 UUID_TEXT = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 KEY_POINTER = "/path/key"
+LABELLED_EXAMINED_MAX = 20
+"""Runs with a label that are examined for the text of an error."""
 
 
 async def resolve_session_key(
@@ -84,15 +90,62 @@ async def resolve_root(
             " session of its tree",
         )
     if session is None and is_required:
-        raise unknown_session(spelling, position=at)
+        raise await unknown_session(services, caller, spelling, position=at)
     return key
 
 
-def unknown_session(name: str, *, position: int | None = None) -> QueryError:
-    """Return the error for a session that is not on record, or that the caller may not see."""
-    return QueryError(
-        "not_found", f"there is no session {quote_name(name)} on record", position=position
+async def unknown_session(
+    services: QueryServices, caller: Caller, name: str, *, position: int | None = None
+) -> QueryError:
+    """Return the error for a session that is not on record, or that the caller may not see.
+
+    If the name is that of a run, the error names the run's session.
+    """
+    text = f"there is no session {quote_name(name)} on record"
+    named = await run_of_name(services, caller, name, at=position)
+    if named is not None:
+        of_session = (
+            "was refused and has no session"
+            if named.run.child_session_key is None
+            else f"has the session {named.run.child_session_key}"
+        )
+        text = f"{text}; it is {named.kind}, which {of_session}"
+    return QueryError("not_found", text, position=position)
+
+
+class NamedRun(NamedTuple):
+    """A run with a name, and what the name is: `the label of run <id>` or `the id of a run`."""
+
+    run: Run
+    kind: str
+
+
+async def run_of_name(
+    services: QueryServices, caller: Caller, name: str, *, at: int | None = None
+) -> NamedRun | None:
+    """Return the run that the caller may see with this id, or the newest with this label.
+
+    For errors about a name that should name something else. Among several runs with a label, one
+    with a session comes first.
+    """
+    name, registry = name.strip(), services.work.registry
+    if UUID_TEXT.fullmatch(name):
+        run = await registry.run(UUID(name), at=at)
+        is_seen = run is not None and await services.access.covers_run(caller, run)
+        return NamedRun(run, "the id of a run") if run is not None and is_seen else None
+    if not name or len(name) > LABEL_CHARS_MAX:
+        return None
+    position = await services.work.log.head() if at is None else at
+    labelled = await registry.runs(
+        RunQuery.where(label=name), at=position, limit=LABELLED_EXAMINED_MAX
     )
+    known: dict[str, bool] = {}
+    seen = [run for run in labelled if await services.access.covers_run(caller, run, known)]
+    if not seen:
+        return None
+    run = next((run for run in seen if run.child_session_key is not None), seen[0])
+    newest = "newest " if len(seen) > 1 else ""
+    return NamedRun(run, f"the label of the {newest}run {run.run_id}")
 
 
 async def resolve_session_reference(

@@ -58,7 +58,7 @@ async def visible_session(
     )
     session = await services.work.registry.session(session_key, at=at.position)
     if session is None or not await services.access.covers_session(caller, session.session_key):
-        raise unknown_session(spelling, position=at.position)
+        raise await unknown_session(services, caller, spelling, position=at.position)
     return session
 
 

@@ -610,7 +610,9 @@ async def _scope_of(
         requester = await _covered(services, caller, question.session, "/query/session", last)
         session = await services.work.registry.session(requester)
         if session is None:
-            raise unknown_session(question.session, position=moment.position)
+            raise await unknown_session(
+                services, caller, question.session, position=moment.position
+            )
         root = session.root_session_key
     elif tree is not None:
         root = tree = await resolve_root(services, caller, tree, at=last, is_required=True)

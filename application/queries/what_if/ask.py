@@ -16,7 +16,7 @@ from application.queries.errors import QueryError, invalid_value
 from application.queries.operation import operation
 from application.queries.runs import run_id_of, visible_run
 from application.queries.services import QueryServices
-from application.queries.session_reference import resolve_session_key
+from application.queries.session_reference import resolve_session_key, unknown_session
 from application.queries.views.what_if import WhatIfLine
 from application.queries.what_if.answer import Criteria, WhatIfAnswer
 from application.queries.what_if.candidates import SOURCE, Candidates, read_configuration
@@ -27,7 +27,6 @@ from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.values.body import Body
 from domain.values.json_text import compact_json
 from domain.values.moments import MOMENT_CHARACTERS_MAX, MOMENT_FORMS
-from domain.values.text import quote_name
 from domain.what_if.change import WholeConfiguration
 from domain.what_if.verdict import SAME, VERDICTS, VerdictName
 
@@ -271,8 +270,8 @@ async def _session_on_record(
     key = await resolve_session_key(services, caller, spelling, pointer=pointer, at=until)
     session = await services.work.registry.session(key, at=until)
     if session is None:
-        text = f"{pointer}: there is no session {quote_name(key)} on record"
-        raise QueryError("not_found", text, position=until)
+        unknown = await unknown_session(services, caller, spelling, position=until)
+        raise QueryError("not_found", f"{pointer}: {unknown.detail}", position=until)
     return session
 
 

@@ -168,6 +168,50 @@ def test_unseen_session_is_not_found(server: Server, name: str) -> None:
     assert inbox_of(server, name)["items"] == []
 
 
+def test_name_of_a_run_leads_to_its_session(server: Server) -> None:
+    label = f"red {uuid.uuid4().hex[:8]}"
+    run = server.announced(session=server.new_session(), label=label)
+    key, child = run["requesterSessionKey"], run["childSessionKey"]
+    of_run = {
+        label: f"it is the label of the run {run['runId']}",
+        run["runId"]: "it is the id of a run",
+    }
+    for name, text in of_run.items():
+        place = f"/v1/sessions/{quote(name)}"
+        detail = f'there is no session "{name}" on record; {text}, which has the session {child}'
+        asked = [
+            server.http.get(place),
+            server.http.get(f"{place}/tree"),
+            server.http.post(f"{place}/stop"),
+            server.http.post(f"{place}/yield"),
+            server.http.put(f"{place}/preamble", json={"preamble": "x"}),
+        ]
+        for answer in asked:
+            assert problem_of(answer, 404, "not_found")["detail"] == detail
+        # What a token does not see, it is not told.
+        with server.with_token(server.secrets["one"]) as other:
+            problem = problem_of(other.get(place), 404, "not_found")
+            assert problem["detail"] == f'there is no session "{name}" on record'
+    again = server.announced(session=key, label=label)
+    problem = problem_of(server.http.get(f"/v1/sessions/{quote(label)}"), 404, "not_found")
+    assert f"it is the label of the newest run {again['runId']}, which" in problem["detail"]
+
+
+def test_redrive_of_another_name_says_what_to_give(server: Server) -> None:
+    label = f"red {uuid.uuid4().hex[:8]}"
+    run = server.announced(session=server.new_session(), label=label)
+    told = {
+        label: f'; "{label}" is the label of the run {run["runId"]}: give the id of the run',
+        run["childSessionKey"]: "; give the id of a run, as the inbox of the session lists it",
+        UNKNOWN: "",
+        "nobody": "",
+    }
+    for name, advice in told.items():
+        place = f"/v1/announcements/{quote(name, safe='')}/redrive"
+        problem = problem_of(server.http.post(place, json={"reason": "again"}), 404, "not_found")
+        assert problem["detail"] == f"announcement not found{advice}"
+
+
 def test_wait_ends_with_first_announcement(server: Server) -> None:
     key = server.new_session()
     with ThreadPoolExecutor(2) as pool, server.held(key) as run:
@@ -218,7 +262,7 @@ def test_run_outside_inbox_cannot_be_acknowledged(server: Server) -> None:
         answer = server.http.post(f"/v1/sessions/{session}/announcements/{run_id}/ack")
         problem = problem_of(answer, 404, "not_found")
         assert problem["detail"] in (
-            "this inbox has no such announcement",
+            f"this inbox has no such announcement; it is in the inbox of session {own}",
             "announcement not found",
         )
     quiet = server.announced(session=own, expectsCompletionMessage=False)
