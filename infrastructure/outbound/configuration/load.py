@@ -42,6 +42,7 @@ from infrastructure.outbound.configuration.variables import (
     file_variables,
     known_variables,
     resolve_variables,
+    unset_warnings,
 )
 from infrastructure.outbound.configuration.warnings import (
     agent_workspace_warnings,
@@ -399,11 +400,14 @@ def _build_loaded(
         token_findings(configuration.spawnlog.tokens, loaded.resolve_token, loaded.place)
     )
     doubtful = chain(doubtful, (finding for finding, is_error in findings if not is_error))
+    doubts = list(islice(doubtful, WARNINGS_MAX))
+    warned = {doubt.pointer for doubt in (*doubts, *(finding for finding, _ in findings))}
+    unset = unset_warnings(values, loaded.variables(), warned)
     return replace(
         loaded,
         warnings=tuple(
             origin.problem(doubt.pointer, doubt.message, doubt.nearest)
-            for doubt in islice(doubtful, WARNINGS_MAX)
+            for doubt in islice(chain(doubts, unset), WARNINGS_MAX)
         ),
         errors=tuple(
             origin.problem(finding.pointer, finding.message)

@@ -8,7 +8,7 @@ resolved at the time of use (`LoadedConfiguration.resolve`).
 import os
 import re
 from collections import ChainMap
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 from domain.configuration.problems import pointer_of
@@ -25,6 +25,7 @@ _RESOLVED_AT_USE = frozenset({"workspace", "agentDir", "uri"})
 _OF_A_RUNTIME = frozenset({"model", "models"})
 _NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
 _UNSET = "${{{name}}} is not set or empty, so it is not replaced"
+_UNSET_AT_USE = "{names} {verb} not set in this environment, so what needs this text will fail"
 _LOWER_CASE = "${{{name}}} is not replaced: the name of a variable has only capitals, digits and _"
 _NOT_EXPANDED = (
     "${{{name}}} is not replaced: it is named like a secret or an address, and this text is"
@@ -87,6 +88,48 @@ def resolve_variables(
         if section in values:
             resolved[section] = _resolve(values[section], (section,), variables, warnings)
     return resolved, tuple(warnings)
+
+
+def unset_warnings(
+    values: Any, variables: Mapping[str, str], warned: Container[str]
+) -> Iterator[ConfigurationWarning]:
+    """Yield a warning for each text that refers to a variable that is not set.
+
+    Only for texts whose value has no check of its own: the environment of a runtime, the URI of a
+    script, and some settings of the server. They are resolved at their use, which may be long after
+    the start.
+
+    Args:
+        values: Values of the file, after `resolve_variables`.
+        variables: Known variables.
+        warned: Pointers of texts with a warning already.
+    """
+    for section in ("agents", "spawnlog"):
+        for path, text in _texts(values.get(section), (section,)):
+            missing = [name for name in dict.fromkeys(variables_in(text)) if name not in variables]
+            if missing and _is_unchecked(path) and pointer_of(path) not in warned:
+                names = ", ".join(f"${{{name}}}" for name in missing)
+                message = _UNSET_AT_USE.format(
+                    names=names, verb="is" if len(missing) == 1 else "are"
+                )
+                yield ConfigurationWarning(pointer_of(path), message)
+
+
+def _is_unchecked(path: ValuePath) -> bool:
+    if path[0] == "agents":
+        return path[-3:-1] == ("runtime", "env") or path[-1] == "uri"
+    return path[1] in ("dataDir", "databaseUrl") or path[1:-1] == ("telemetry", "headers")
+
+
+def _texts(value: Any, path: ValuePath) -> Iterator[tuple[ValuePath, str]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _texts(item, (*path, key))
+    elif isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from _texts(item, (*path, at))
+    elif isinstance(value, str) and "${" in value:
+        yield path, value
 
 
 def _resolve(

@@ -225,7 +225,8 @@ def test_keys_of_openclaw_are_no_misspellings() -> None:
     load_values({**top, "agents": agents, **{name: section(shared[name]) for name in shared}})
 
 
-def test_shell_program_keeps_its_braces() -> None:
+def test_shell_program_keeps_its_braces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROGRAM", "cat")
     command = ["sh", "-c", 'exec "${PROGRAM}" --fast']
     runtime = {"type": "command", "command": command, "env": {"PROGRAM": "${PROGRAM}"}}
     assert load_values(with_runtime(runtime)).warnings == ()
@@ -270,5 +271,5 @@ def test_model_runtime_needs_base_url() -> None:
 def test_model_runtime_without_libraries_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "openai", None)
     load_values(with_runtime({"type": "scripted"}))
-    with pytest.raises(ConfigurationError, match=r'pip install "spawnlog\[model\]"'):
+    with pytest.raises(ConfigurationError, match=r"pip install \./client '\.\[model\]'"):
         load_values(with_runtime(MODEL))

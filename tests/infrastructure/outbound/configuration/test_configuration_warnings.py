@@ -222,6 +222,36 @@ def test_workspace_root_that_cannot_be_resolved_is_warned_of() -> None:
         assert why in warning.message
 
 
+def test_unset_variable_of_any_text_is_warned_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("UNSET_TOO", raising=False)
+    env = {"TOKEN": "${UNSET}", "BOTH": "${UNSET}${UNSET_TOO}", "EMPTY": "${EMPTY}",
+           "IN_FILE": "${FILED}", "LITERAL": "$${UNSET}"}  # fmt: skip
+    runtime = {"type": "command", "command": ["cat"], "env": env}
+    script = {"id": "s", "uri": "${UNSET}/x.sh"}
+    values: dict[str, Any] = {
+        "env": {"FILED": "x"},
+        "agents": {
+            "defaults": {"runtime": runtime},
+            "list": [
+                {"id": "a", "workspace": "${UNSET}"},
+                {"id": "b", "subagents": {"contextScripts": {"run": [script]}}},
+            ],
+        },
+        "models": {"providers": {"p": {"apiKey": "${UNSET}", "models": []}}},
+        "spawnlog": {"telemetry": {"headers": {"A": "Bearer ${UNSET}"}}},
+    }
+    found = {one.pointer: one.message for one in load_values(values).warnings}
+    fails = "not set in this environment, so what needs this text will fail"
+    one = f"${{UNSET}} is {fails}"
+    assert found.pop("/agents/list/0/workspace").startswith("cannot be resolved, ")
+    assert found == {
+        "/agents/defaults/runtime/env/TOKEN": one,
+        "/agents/defaults/runtime/env/BOTH": f"${{UNSET}}, ${{UNSET_TOO}} are {fails}",
+        "/agents/list/1/subagents/contextScripts/run/0/uri": one,
+        "/spawnlog/telemetry/headers/A": one,
+    }
+
+
 def test_workspace_that_cannot_be_resolved_is_warned_of_once() -> None:
     agents: dict[str, Any] = {
         "defaults": {**SCRIPTED["defaults"], "workspace": "${UNSET}/w"},
