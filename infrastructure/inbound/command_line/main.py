@@ -1,5 +1,6 @@
 """The `spawnlog` command."""
 
+import os
 import sys
 from typing import Annotated, Any
 
@@ -40,6 +41,9 @@ class _Commands(RootGroup):
 
 def main() -> None:
     """Run the command line, and end the process."""
+    # Errors about the input of a user do not link to the documentation of a library. Set before
+    # the first error: pydantic reads it once.
+    os.environ["PYDANTIC_ERRORS_INCLUDE_URL"] = "0"
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character gets an escape instead of a traceback.
         if hasattr(stream, "reconfigure"):

@@ -129,6 +129,16 @@ def test_repeated_key_takes_effect_once(server: Server) -> None:
     assert other["structuredContent"]["code"] == "idempotency_key_reused"
 
 
+def test_malformed_message_gets_no_foreign_link(server: Server) -> None:
+    caller = McpCaller(server.url, server.token)
+    accept = {"Accept": "application/json, text/event-stream"}
+    for version in ("2026-07-28", "2025-06-18"):
+        for content in (b'{"jsonrpc": "2.0", "id": 1}', b"[]", b'{"method": 5}'):
+            answer = caller.send(content, {**accept, "MCP-Protocol-Version": version})
+            assert answer.status_code == 400
+            assert "http" not in answer.text
+
+
 def test_misspelt_argument_spawns_nothing(server: Server) -> None:
     key = server.new_session("misspelt")
     caller = McpCaller(server.url, server.token, session=key)
