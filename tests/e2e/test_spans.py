@@ -216,4 +216,4 @@ def test_without_the_library_a_server_that_is_to_send_spans_says_what_to_install
         check=False,
     )
     assert ended.returncode != 0
-    assert "install spawnlog[otel]" in ended.stderr
+    assert "run pip install ./client '.[otel]' (of a wheel: " in ended.stderr

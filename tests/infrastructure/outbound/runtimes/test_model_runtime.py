@@ -349,7 +349,7 @@ async def test_launch_without_libraries_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "openai", None)
-    with pytest.raises(LaunchError, match=r'pip install "spawnlog\[model\]"'):
+    with pytest.raises(LaunchError, match=r"pip install \./client '\.\[model\]'"):
         await ModelRuntimes().open(model_launch(NOBODY, model="m"))
 
 
