@@ -137,7 +137,7 @@ def test_a_refusal_says_why_with_the_facts_that_were_compared(window: Page, stor
     expect(window.get_by_text("credentials", exact=True)).not_to_be_visible()
     unchecked.click()
     expect(window.get_by_text("credentials", exact=True)).to_be_visible()
-    expect(window.get_by_role("button", name="Stop (the run is over)")).to_be_disabled()
+    expect(window.get_by_role("button", name="Stop (the run was refused)")).to_be_disabled()
 
 
 @pytest.mark.nightly

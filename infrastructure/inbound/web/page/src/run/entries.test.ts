@@ -44,6 +44,6 @@ test.each([
 
 test('a tool text on one line is short', () => {
   expect(toolLine('{"command":"ls -l\\ncat notes"}', 100)).toBe('ls -l cat notes')
-  expect(toolLine('{"path":"notes","limit":5}', 100)).toBe('path: notes limit: 5')
+  expect(toolLine('{"path":"notes","limit":5}', 100)).toBe('notes · limit: 5')
   expect(toolLine('x'.repeat(500), 10)).toBe('x'.repeat(10))
 })

@@ -56,12 +56,17 @@ export function toolText(value: unknown): string {
   return typeof parsed === 'string' ? parsed : linesOf(parsed, 0).join('\n')
 }
 
-/** Return the same on one line, for a head. */
+/** Return the same on one line: the first text, then the other members by name. */
 export function toolLine(value: unknown, charsMax: number): string {
   const parsed = parsedOf(value)
-  const members = typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) ? Object.values(parsed) : []
-  const only = members.length === 1 && typeof members[0] === 'string' ? members[0] : null
-  return (only ?? toolText(value)).slice(0, 4 * charsMax).replace(/\s+/g, ' ').trim().slice(0, charsMax)
+  const isObject = typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)
+  const text = isObject
+    ? Object.entries(parsed).map(([name, member], index) => {
+        const shown = typeof member === 'string' ? member : JSON.stringify(member)
+        return index === 0 && typeof member === 'string' ? shown : `${name}: ${shown}`
+      }).join(' · ')
+    : toolText(value)
+  return text.slice(0, 4 * charsMax).replace(/\s+/g, ' ').trim().slice(0, charsMax)
 }
 
 /** Values other than texts are recorded as JSON in a text. */
