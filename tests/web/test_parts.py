@@ -84,6 +84,19 @@ def test_popover_closes_and_returns_focus(page: Page) -> None:
         expect(button).to_be_focused()
 
 
+@pytest.mark.parametrize("name", ["Actions", "More"])
+def test_keys_in_floating_part_are_not_of_page(page: Page, name: str) -> None:
+    page.get_by_role("button", name=name).focus()
+    page.keyboard.press("x")
+    page.keyboard.press("Enter")
+    expect(page.locator(".floating")).to_be_visible()
+    page.keyboard.press("l")
+    page.keyboard.press("Escape")
+    expect(page.locator(".floating")).to_have_count(0)
+    page.keyboard.press("y")
+    expect(page.get_by_text("keys of the page: xy")).to_be_visible()
+
+
 def test_tip_shows_on_focus(page: Page) -> None:
     page.get_by_role("note").focus()
     expect(page.get_by_role("tooltip")).to_have_text(re.compile("counted from 1"))

@@ -5,3 +5,9 @@
 export function layer(): Element {
   return document.querySelector('main') ?? document.body
 }
+
+/** Keep a key that was pressed in a floating part from the page, which has keys of its own. Escape passes,
+ * because the part is closed by it from outside. */
+export function keepKey(event: KeyboardEvent): void {
+  if (event.key !== 'Escape') event.stopPropagation()
+}
