@@ -1,5 +1,5 @@
-// The clock of the log, as far as answers tell it: how long a run has been at work depends neither on the
-// clock of the browser nor on that of the server's machine.
+// The clock of the log, estimated from responses. Elapsed times depend neither on the clock of the
+// browser nor on that of the server's machine.
 
 import { createSubscriber } from 'svelte/reactivity'
 
@@ -8,16 +8,15 @@ const TICK_MS = 1_000
 const STEP_MS = 1
 
 export class LogClock {
-  /** How far the clock of the log is ahead of this one. */
+  /** How far the clock of the log is ahead of the browser's. */
   #aheadMs = 0
   #subscribe = createSubscriber((update) => {
     const timer = setInterval(update, TICK_MS)
     return () => clearInterval(timer)
   })
 
-  /** Takes the `Spawnlog-Clock` of an answer to a request that was sent at one time and answered at
-   * another. Each answer says between which bounds the clock of the log is; the best guess stays where it
-   * fits. */
+  /** Take note of the `Spawnlog-Clock` of a response. Send and answer time bound the clock of the log;
+   * the estimate moves only if it is outside these bounds. */
   note(told: string | null, sentMs: number, answeredMs: number): void {
     const toldMs = Date.parse(told ?? '')
     if (Number.isNaN(toldMs)) return
@@ -26,7 +25,7 @@ export class LogClock {
     this.#aheadMs = Math.min(Math.max(this.#aheadMs, least), most)
   }
 
-  /** What it says now, in milliseconds; whatever shows it is shown anew each second. */
+  /** The time now, in milliseconds. What reads it is updated each second. */
   get now(): number {
     this.#subscribe()
     return Date.now() + this.#aheadMs

@@ -1,21 +1,21 @@
-// How values read.
+// How values are shown.
 
-/** An instant in UTC, to the second: `2026-03-01 09:00:00`. */
+/** Return an instant in UTC, to the second: `2026-03-01 09:00:00`. */
 export function instant(at: string | null | undefined): string {
   return at ? at.slice(0, 19).replace('T', ' ') : ''
 }
 
-/** The part of it that tells it from its neighbours: `09:00:00.123`. */
+/** Return the time of day of an instant, in UTC: `09:00:00.123`. */
 export function clock(at: string | null | undefined): string {
   return at ? at.slice(11, 23).replace('Z', '') : ''
 }
 
-/** As the clock, with the date where that is another one than of what stands first. */
+/** Return the time of day, with the date in front if it is another day than that of `first`. */
 export function clockAfter(first: string, at: string): string {
   return first.slice(0, 10) === at.slice(0, 10) ? clock(at) : `${at.slice(0, 10)} ${clock(at)}`
 }
 
-/** A duration in at most two units: `999 ms`, `1.5 s`, `2 min 3 s`, `1 h 1 min`, `2 d 7 h`. */
+/** Return a duration in at most two units: `999 ms`, `1.5 s`, `2 min 3 s`, `1 h 1 min`, `2 d 7 h`. */
 export function duration(milliseconds: number): string {
   if (milliseconds < 1_000) return `${Math.round(milliseconds)} ms`
   const seconds = milliseconds / 1_000
@@ -26,7 +26,7 @@ export function duration(milliseconds: number): string {
   return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`
 }
 
-/** Whole milliseconds, as the server counts them: instants have microseconds, which `Date` forgets. */
+/** Return whole milliseconds as the server counts them: instants have microseconds, which `Date` drops. */
 export function millisecondsBetween(from: string, to: string): number {
   const micros = (at: string): number => Number(/\.\d{3}(\d{3})/.exec(at)?.[1] ?? 0)
   return Math.floor(Date.parse(to) - Date.parse(from) + (micros(to) - micros(from)) / 1_000)
@@ -36,14 +36,14 @@ export function count(of: number): string {
   return of.toLocaleString('en-US')
 }
 
-/** An amount of US dollars: cents from one dollar on, and below it four digits. */
+/** Return an amount of US dollars: with cents from one dollar on, below it with four digits. */
 export function dollars(usd: number): string {
   if (usd > 0 && usd < 0.0001) return '<$0.0001'
   const digits = usd >= 1 || usd === 0 ? 2 : 4
   return `$${usd.toLocaleString('en-US', { minimumFractionDigits: digits, maximumFractionDigits: digits })}`
 }
 
-/** A number of tokens, to three digits from ten thousand on: `9,999`, `12.3 k`, `1.20 M`. */
+/** Return a number of tokens, to three digits from ten thousand on: `9,999`, `12.3 k`, `1.20 M`. */
 export function tokens(of: number): string {
   if (of < 10_000) return count(of)
   const [value, unit] = of < 999_500 ? [of / 1_000, 'k'] : of < 999_500_000 ? [of / 1_000_000, 'M'] : [of / 1_000_000_000, 'G']
@@ -55,14 +55,14 @@ export function unpriced(models: number, without: number): string {
   return without === 0 ? '' : `${count(without)} of ${counted(models, 'model')} ${without === 1 ? 'has' : 'have'} no price`
 }
 
-/** A number with its noun: `1 event`, `2,000 entries`. */
+/** Return a number with its noun: `1 event`, `2,000 entries`. */
 export function counted(of: number, noun: string): string {
   return `${count(of)} ${of === 1 ? noun : noun.endsWith('y') ? `${noun.slice(0, -1)}ies` : `${noun}s`}`
 }
 
 const RUN_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-/** Whether it is the whole id of a run; anything else need not be asked for. */
+/** Return true if a text is a whole run id; anything else need not be requested. */
 export function isRunId(text: string): boolean {
   return RUN_ID.test(text)
 }
@@ -72,7 +72,7 @@ export function shortId(id: string): string {
 }
 
 /**
- * A text with its control characters and marks of direction made visible, so that it can neither
+ * Return a text with its control characters and direction marks made visible, so that it can neither
  * hide nor reorder anything: U+202E becomes `⟨202E⟩`. Line feed and tab stay.
  */
 export function visible(text: string): string {
@@ -84,12 +84,12 @@ const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115
 
 const SHOWN_CHARS_MAX = 200_000
 
-/** The beginning of a long text, and how many characters are left out. */
+/** Return the beginning of a long text, and how many characters are left out. */
 export function cut(text: string, most = SHOWN_CHARS_MAX): { text: string; left: number } {
   return text.length <= most ? { text, left: 0 } : { text: text.slice(0, most), left: text.length - most }
 }
 
-/** An argument as a POSIX shell takes it. */
+/** Return an argument quoted for a POSIX shell. */
 export function quoted(argument: string): string {
   return /^[A-Za-z0-9_@%+=:,./-]+$/.test(argument) ? argument : `'${argument.replaceAll("'", "'\\''")}'`
 }
