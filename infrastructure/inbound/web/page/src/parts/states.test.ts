@@ -35,15 +35,13 @@ test('contrast is that of WCAG', () => {
 
 describe.each(THEMES)('in the %s theme', (theme) => {
   test.each([...STATES.map((state) => `state-${state}`), 'text', 'quiet', 'link', 'good', 'bad', 'warn', 'busy'])('--%s is readable', (name) => {
-    for (const ground of ['back', 'raised']) {
+    for (const ground of ['back', 'raised', 'mark']) {
       expect(contrast(color(name, theme), color(ground, theme)), `on --${ground}`).toBeGreaterThanOrEqual(TEXT_CONTRAST_MIN)
     }
   })
 
-  test.each(['text', 'quiet'])('--%s is readable on a tinted row', (name) => {
-    for (const ground of ['past', 'mark']) {
-      expect(contrast(color(name, theme), color(ground, theme)), `on --${ground}`).toBeGreaterThanOrEqual(TEXT_CONTRAST_MIN)
-    }
+  test.each(['text', 'quiet'])('--%s is readable in the past', (name) => {
+    expect(contrast(color(name, theme), color('past', theme))).toBeGreaterThanOrEqual(TEXT_CONTRAST_MIN)
   })
 
   test('bars of two states differ in pattern or in luminance', () => {
