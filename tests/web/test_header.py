@@ -39,6 +39,9 @@ def test_header_height_stays_in_the_past(window: Page, name: str) -> None:
     assert window.evaluate("document.documentElement.scrollWidth") == width
     open_moment(window)
     assert faults_for_a_screen_reader(window) == []
+    window.keyboard.press("Escape")
+    expect(window.get_by_label("Go to")).to_have_count(0)
+    expect(window.get_by_role("button", name="Time shown")).to_be_focused()
 
 
 def test_titles_and_focus_follow_the_view(window: Page, storm: Storm) -> None:

@@ -9,6 +9,9 @@ export type Zone = (typeof ZONES)[number]
 export const RANGES = ['all', '7d', '24h', '1h'] as const
 export type Range = (typeof RANGES)[number]
 
+/** IANA name of the browser's time zone. */
+export const LOCAL_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone
+
 const THEME_KEY = 'spawnlog.theme'
 const ZONE_KEY = 'spawnlog.zone'
 const RANGE_KEY = 'spawnlog.range'
@@ -58,7 +61,7 @@ class Preferences {
 
   /** IANA name of the time zone in which times are shown and read. */
   get timeZone(): string {
-    return this.#zone === 'utc' ? 'UTC' : Intl.DateTimeFormat().resolvedOptions().timeZone
+    return this.#zone === 'utc' ? 'UTC' : LOCAL_ZONE
   }
 
   #applyTheme(): void {

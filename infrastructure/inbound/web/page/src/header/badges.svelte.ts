@@ -28,16 +28,21 @@ export class Badges {
       void [moment.refresh, moment.logs]
       if (moment.head > 0) this.#readSoon()
     })
-    $effect(() => () => {
-      this.#isOver = true
-      clearTimeout(this.#timer)
+    $effect(() => {
+      const onSeen = (): void => this.#readSoon()
+      document.addEventListener('visibilitychange', onSeen)
+      return () => {
+        document.removeEventListener('visibilitychange', onSeen)
+        this.#isOver = true
+        clearTimeout(this.#timer)
+      }
     })
   }
 
   #readSoon(): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
-      if (!document.hidden && moment.head !== this.#readHead) void this.#read()
+      if (!document.hidden && moment.head > 0 && moment.head !== this.#readHead) void this.#read()
     }, Math.max(0, this.#readAt + EVERY_MS - performance.now()))
   }
 
