@@ -12,7 +12,7 @@ describe('an address', () => {
     expect(readAddress(url.pathname, url.search)).toEqual(address)
   })
 
-  test.each(['/ui/', '/ui/nothing', '/ui/run/%E0%A4%A', '/', '/ui/constructor'])('that nobody wrote leads to a view: %s', (path) => {
+  test.each(['/ui/', '/ui/nothing', '/ui/run/%E0%A4%A', '/', '/ui/constructor'])('that is unknown leads to a view: %s', (path) => {
     expect(['runs', 'run']).toContain(readAddress(path, '?at=&x=').view)
     expect(readAddress(path, '?at=&x=').filters).toEqual([])
   })

@@ -1,5 +1,4 @@
-// The address of the page: which view, of what, as of when, with which filters. All that one sees
-// can be linked to.
+// The address of the page: view, id, moment and filters. Everything that is shown can be linked to.
 
 export const VIEWS = [
   'runs', 'tree', 'run', 'compare', 'changes', 'what-if', 'log', 'lanes', 'announcements', 'shared-context', 'configuration', 'verify',
@@ -8,9 +7,9 @@ export type View = (typeof VIEWS)[number]
 
 export interface Address {
   view: View
-  /** The run, session key or whatever else the view is of; null for one that is of all. */
+  /** The run, session key or other thing that the view is of; null for a view of all. */
   id: string | null
-  /** The moment as it was asked for: `pos:N`, an instant, a time ago, a run at a stage; null: now. */
+  /** The moment: `pos:N`, an instant, a time ago, or a run at a stage; null is live. */
   at: string | null
   /** Everything else, in the order of the address. */
   filters: [string, string][]
@@ -20,7 +19,7 @@ const ROOT = '/ui/'
 const VALUE_CHARS_MAX = 1_000
 const FILTERS_MAX = 50
 
-/** Reads an address. What it does not know it leaves out: an address comes from anywhere. */
+/** Read an address. It may come from anywhere: unknown parts are left out. */
 export function readAddress(path: string, query: string): Address {
   const [name = '', ...rest] = path.slice(ROOT.length).split('/')
   const view = (VIEWS as readonly string[]).includes(name) ? (name as View) : 'runs'

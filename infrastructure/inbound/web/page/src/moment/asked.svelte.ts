@@ -1,4 +1,4 @@
-// What a view has asked for: one request at a time, and always the newest question next.
+// Answers that a view shows: one request at a time, and the newest question next.
 
 import { untrack } from 'svelte'
 
@@ -7,30 +7,30 @@ import type { Answers, Parameters } from '../api/shapes'
 import { moment } from './moment.svelte'
 
 export interface AskedOptions {
-  /** Whether the answer follows the log; if not, it stays while the log grows. Default: yes. */
+  /** Whether the answer is read again as the log grows. Default: yes. */
   isFollowing?: () => boolean
-  /** Whether the operation is asked as of the moment; if not, its answer is never kept. Default: yes. */
+  /** Whether the request has the moment as `at`; without it no answer is cached. Default: yes. */
   isAsOf?: boolean
-  /** When it changes, the same is asked again. */
+  /** When it changes, the same request is sent again. */
   turn?: () => number | string | null
 }
 
 const RETRY_MS = 1_000
 
-/** A response as of the page's moment, kept up to date while that is live. */
+/** An answer as of the page's moment, kept up to date while that is live. */
 export class Asked<Of extends ReadOperation, Given extends Parameters[Of] = Parameters[Of]> {
-  /** The last response; it stays while the next one is on its way. */
+  /** The last answer; it stays until the next one arrives. */
   value = $state.raw<Answers[Of] | null>(null)
-  /** As of which position that is. */
+  /** The position of that answer. */
   position = $state(0)
-  /** And of which moment it was asked for. */
+  /** The moment that it was requested for. */
   at = $state<string | null>(null)
   problem = $state.raw<RequestFailed | null>(null)
   isBusy = $state(false)
-  /** The server's name for the state that is there, if it has one. */
+  /** The ETag of that answer, if it has one. */
   etag = $state<string | null>(null)
 
-  /** The last answer, which the next one is asked to differ from. */
+  /** The last answer; the next request has its ETag. */
   #last: Answer<Answers[Of]> | null = null
   #turn: number | string | null | undefined
   #asked = $state('')
@@ -43,7 +43,7 @@ export class Asked<Of extends ReadOperation, Given extends Parameters[Of] = Para
   readonly #isFollowing: () => boolean
   readonly #isAsOf: boolean
 
-  /** Asks again whenever the parameters change; null asks nothing. */
+  /** Send the request whenever the parameters change; null sends none. */
   constructor(
     operation: Of, parameters: () => Exactly<Of, Given> | null,
     { isFollowing = () => true, isAsOf = true, turn: turnOf }: AskedOptions = {},
@@ -53,7 +53,7 @@ export class Asked<Of extends ReadOperation, Given extends Parameters[Of] = Para
     this.#isAsOf = isAsOf
     $effect(() => {
       const asked = parameters()
-      // What is of no moment is not asked again for another one.
+      // An operation without moment is not asked again for another one.
       const at = isAsOf ? moment.at : null
       const logs = moment.logs
       if (at === null && isFollowing()) void moment.refresh
@@ -76,12 +76,12 @@ export class Asked<Of extends ReadOperation, Given extends Parameters[Of] = Para
     })
   }
 
-  /** Whether what is there answers the question as it is now, and not the one before it. */
+  /** Whether the answer belongs to the current parameters and not to earlier ones. */
   get isCurrent(): boolean {
     return this.#asked === this.#answered
   }
 
-  /** Whether what is there is as of the last position that is known already. */
+  /** Return true if the answer is as of the last known position. */
   #isNewest(key: string): boolean {
     const isAnswered = key === this.#answered && this.problem === null
     return isAnswered && moment.isLive && moment.head > 0 && this.position >= moment.head
@@ -100,12 +100,12 @@ export class Asked<Of extends ReadOperation, Given extends Parameters[Of] = Para
       const { parameters, key, isTurn } = this.#next
       const at = moment.at
       this.#next = null
-      // What came meanwhile may be what this was to be asked for.
+      // An answer that arrived meanwhile may be the one that this asks for.
       if (!isTurn && this.#isNewest(key)) continue
       try {
         const answer = await this.#read(parameters, key === this.#answered ? this.#last : null)
         moment.takeNote(answer)
-        // A server that is behind the one that answered before tells nothing new.
+        // A server that lags behind the one that answered before has nothing new.
         if (key === this.#answered && answer.position < this.position) continue
         this.#answered = key
         this.#last = answer
@@ -117,10 +117,10 @@ export class Asked<Of extends ReadOperation, Given extends Parameters[Of] = Para
       } catch (error) {
         if (this.#ending.signal.aborted) break
         if (!(error instanceof RequestFailed)) throw error
-        // A server of another, shorter log knows none of the positions that were shown.
+        // A server of another, shorter log answers 404 to the positions that were shown.
         moment.takeNoteOfLog(error.log)
         this.problem = error
-        // What was asked before has nothing to do with this question.
+        // An answer to another question must not stay.
         if (key !== this.#answered) {
           this.value = null
           this.position = 0
@@ -146,7 +146,7 @@ export class Asked<Of extends ReadOperation, Given extends Parameters[Of] = Para
 
   #askAgain(parameters: Parameters[Of], key: string, afterMs: number): void {
     this.#retry = setTimeout(() => {
-      // Somebody has begun to read meanwhile what is there: nothing newer may move it.
+      // The user has begun to read the answer meanwhile: nothing newer may move it.
       if (key === this.#answered && !this.#isFollowing()) this.problem = null
       else this.#ask(parameters, key)
     }, afterMs)

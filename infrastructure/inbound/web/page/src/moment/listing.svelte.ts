@@ -1,4 +1,4 @@
-// A listing as of the moment: its first page follows the log, the pages behind it come on demand.
+// A list as of the moment: its first page follows the log, further pages are read on demand.
 
 import { untrack } from 'svelte'
 
@@ -9,19 +9,19 @@ import { moment } from './moment.svelte'
 
 type Place = string | number | null
 
-/** How a page says what is on it, and where the next one begins. */
+/** How to read the rows of a page, and where the next one begins. */
 export interface Reading<Row, Of extends ReadOperation> {
   rowsOf: (page: Answers[Of]) => Row[]
   nextOf: (page: Answers[Of]) => Place
-  /** The name of the parameter that takes what `nextOf` gives. */
+  /** The parameter that takes the value of `nextOf`. */
   readonly nextName: keyof Parameters[Of] & ('cursor' | 'after' | 'before')
-  /** What the pages behind the first one are asked for otherwise. */
+  /** Other parameters of the pages after the first one. */
   moreParameters?: Partial<Parameters[Of]>
-  /** Whether a row that is there never changes: the pages behind the first one may then be newer than it. */
+  /** Whether rows never change: pages after the first one may then be newer than it. */
   neverChanges?: boolean
-  /** How many rows are kept while the end of the list is followed; null keeps all. */
+  /** Maximum number of rows to keep while the end of the list is followed; null keeps all. */
   keptMax?: () => number | null
-  /** How many pages are read for one that has something on it. */
+  /** Maximum number of empty pages to read in a row. */
   looksMax?: number
 }
 
@@ -29,35 +29,35 @@ const LOOKS_MAX = 10
 const RETRY_MS = 1_000
 
 export class Listing<Row, Of extends ReadOperation, Given extends Parameters[Of] = Parameters[Of]> {
-  /** Whether the reader is at the top and has chosen nothing: then rows may change. */
+  /** Whether the user is at the top and has selected no row: then rows may change. */
   isAtRest = $state(true)
   isReadingMore = $state(false)
-  /** Whether there is more than the first page. */
+  /** Whether further pages were read. */
   hasRead = $state(false)
   moreProblem = $state.raw<RequestFailed | null>(null)
   readonly page: Asked<Of>
 
-  /** The first page as it was when somebody began to read on: what follows it follows that one. */
+  /** The first page as it was when the user read on: further pages continue that one. */
   #first = $state.raw<{ page: Answers[Of]; position: number } | null>(null)
   #more = $state.raw<Row[]>([])
   #next = $state<Place>(null)
   #retry: ReturnType<typeof setTimeout> | undefined
-  /** How often all of it was forgotten: what was asked for before is not of it. */
+  /** Grows when all rows are forgotten: late answers are then dropped. */
   #forgotten = 0
-  /** Whether its view is gone: nothing of that may be read any more. */
+  /** Whether its view was closed: late answers are then dropped. */
   #isOver = false
   readonly #operation: Of
   readonly #reading: Reading<Row, Of>
   readonly #parameters: () => Exactly<Of, Given>
 
-  /** While `turn` changes, the first page is read again if it is followed. */
+  /** When `turn` changes, the first page is read again, if it follows the log. */
   constructor(operation: Of, reading: Reading<Row, Of>, parameters: () => Exactly<Of, Given>, turn?: () => number) {
     this.#operation = operation
     this.#reading = reading
     this.#parameters = parameters
     this.page = new Asked<Of, Given>(operation, parameters, { isFollowing: () => this.isFollowing, ...(turn ? { turn } : {}) })
     $effect(() => {
-      // Another question: what was read of the last one is not of it.
+      // Rows of another question must not stay.
       void this.#question()
       untrack(() => this.forget())
     })
@@ -67,7 +67,7 @@ export class Listing<Row, Of extends ReadOperation, Given extends Parameters[Of]
     })
   }
 
-  /** While somebody reads further down nothing moves: what is newer is counted, and shown on demand. */
+  /** While the user reads further down nothing moves: newer events are counted, and shown on demand. */
   get isFollowing(): boolean {
     return this.isAtRest && this.#first === null
   }
@@ -77,19 +77,19 @@ export class Listing<Row, Of extends ReadOperation, Given extends Parameters[Of]
     return page === null ? [] : this.#newest([...this.#reading.rowsOf(page), ...this.#more])
   }
 
-  /** As of which position the first of them are. */
+  /** The position of the first page. */
   get position(): number {
     return this.#first?.position ?? this.page.position
   }
 
-  /** Where the next page begins; null at the end, and while the first page is that of another question. */
+  /** Where the next page begins; null at the end, and while the first page is of another question. */
   get next(): Place {
     const page = this.#first?.page ?? this.page.value
     if (page === null || !this.page.isCurrent) return null
     return this.hasRead ? this.#next : this.#reading.nextOf(page)
   }
 
-  /** How many events were recorded since what is shown. */
+  /** Number of events that were recorded since the first page. */
   get newer(): number {
     return moment.isLive && !this.isFollowing ? moment.head - this.position : 0
   }
@@ -105,12 +105,12 @@ export class Listing<Row, Of extends ReadOperation, Given extends Parameters[Of]
     clearTimeout(this.#retry)
   }
 
-  /** Reads on for a table that is short of rows. What has failed is not asked again at once. */
+  /** Read on for a table that is short of rows. A request that failed is not repeated at once. */
   readOn(): void {
     if (this.moreProblem === null) void this.readMore()
   }
 
-  /** Reads on, until there is something or the end; gives how many rows were added. */
+  /** Read on until a page has rows or the list ends. Return the number of rows that were added. */
   async readMore(): Promise<number> {
     if (this.isReadingMore || this.next === null || this.page.value === null) return 0
     this.isReadingMore = true
@@ -123,10 +123,10 @@ export class Listing<Row, Of extends ReadOperation, Given extends Parameters[Of]
       for (let look = 0; look < looksMax && found === 0; look += 1) {
         const from = this.next
         if (from === null) break
-        // A cursor knows of which moment its first page was; a position has to be told.
+        // A cursor contains the moment of its first page; a position needs `at`.
         const { nextName, neverChanges, moreParameters } = this.#reading
         const at = moment.at ?? (nextName === 'cursor' || neverChanges ? null : `pos:${this.position}`)
-        // A server that is behind what this page knows of would end the list too early.
+        // A server that lags behind this page would end the list too early.
         const newest = neverChanges && moment.isLive && moment.head > 0 ? { minPosition: moment.head } : {}
         const parameters: Parameters[Of] = { ...this.#parameters(), ...moreParameters, ...newest, at, [nextName]: from }
         const answer = await read(this.#operation, parameters as Exactly<Of, Parameters[Of]>)
@@ -151,7 +151,7 @@ export class Listing<Row, Of extends ReadOperation, Given extends Parameters[Of]
     return found
   }
 
-  /** Those of the rows that are kept. */
+  /** Return the rows to keep. */
   #newest(rows: Row[]): Row[] {
     const max = this.#reading.keptMax?.() ?? null
     return max === null ? rows : rows.slice(-max)

@@ -1,4 +1,4 @@
-// As of when everything is shown, and where the log ends: one for the whole page.
+// The moment that all views show, and the end of the log.
 
 import { untrack } from 'svelte'
 
@@ -9,36 +9,35 @@ import { readAddress, writeAddress, type Address, type View } from './address'
 
 const REFRESH_EVERY_MS = 120
 const REPLACE_PAUSE_MS = 150
-/** Somebody who scrubs again so soon is still on the way. */
+/** A scrub that follows so soon belongs to the same walk. */
 const SCRUB_PAUSE_MS = 1_000
 const RETRY_MS = 1_000
 const POSITION = /^pos:(\d{1,15})$/
 
 class Moment {
   address = $state.raw<Address>(readAddress(location.pathname, location.search))
-  /** The last position that is known, and its instant. */
+  /** The last known position, and its instant. */
   head = $state(0)
   headAt = $state<string | null>(null)
-  /** Grows when live views have to be asked again: at most eight times a second, and never while
-   * nobody can see them. */
+  /** Grows when live views must read again: at most eight times a second, and never in a hidden tab. */
   refresh = $state(0)
   stream = $state<StreamState>('connecting')
   /** Since when the server has been away, by the clock of this browser; null while it is there. */
   lostAt = $state<number | null>(null)
-  /** Why the moment in the address is none; null when it is one. */
+  /** Why the address names no moment; null if it does. */
   problem = $state.raw<RequestFailed | null>(null)
-  /** Grows with each log: everything that was of another one is thrown away. */
+  /** Grows with each log: nothing of another one may be shown. */
   logs = $state(0)
 
   #log = ''
   #refreshTimer: ReturnType<typeof setTimeout> | undefined
   #replaceTimer: ReturnType<typeof setTimeout> | undefined
   #refreshedAt = 0
-  /** Whether something was recorded that nobody could see. */
+  /** Whether something was recorded while the tab was hidden. */
   #isBehind = false
   #isScrubbing = false
   #scrubbedAt = -SCRUB_PAUSE_MS
-  /** When the position was recorded that was told of last. */
+  /** The last answer as of a position of the past, and its instant. */
   #noted = $state.raw<{ position: number; at: string | null } | null>(null)
 
   get at(): string | null {
@@ -49,31 +48,31 @@ class Moment {
     return this.address.at === null
   }
 
-  /** Whether the address names a moment by something else than its position: it is looked up once,
-   * so that everything is of the same one, and a link to it stays one. */
+  /** Whether the address names a moment other than by its position. It is looked up once, so that all
+   * views show the same one and a link to it stays the same. */
   get isSought(): boolean {
     return this.address.at !== null && !POSITION.test(this.address.at)
   }
 
-  /** Where what is shown stands. */
+  /** The position of the moment in the past; 0 if it is live. */
   get position(): number {
     const position = this.address.at === null ? null : POSITION.exec(this.address.at)?.[1]
     return position === undefined || position === null ? 0 : Number(position)
   }
 
-  /** When that was recorded; null until somebody has said so. */
+  /** The instant of that position; null until an answer has it. */
   get recordedAt(): string | null {
     return this.#noted?.position === this.position ? this.#noted.at : null
   }
 
-  /** Up to where what is not over goes on, in milliseconds: live to the clock of the log, in the past to
-   * the instant of the moment, or null until somebody has said so. */
+  /** Until when a run that is not over has run, in milliseconds: live the clock of the log, in the past
+   * the instant of the moment; null until an answer has it. */
   get now(): number | null {
     if (this.isLive) return clock.now
     return this.recordedAt === null ? null : Date.parse(this.recordedAt)
   }
 
-  /** Whether a response as of the moment stays as it is for ever. */
+  /** Whether an answer as of the moment never changes. */
   get isForever(): boolean {
     const at = this.address.at
     return at !== null && POSITION.test(at) && this.position <= this.head
@@ -87,10 +86,10 @@ class Moment {
     return this.address.filters.filter(([key]) => key === name).map(([, value]) => value)
   }
 
-  /** Begins to follow the address and the log, or what a child's token may follow of it; gives the end
-   * of it. */
+  /** Follow the address and the log, or the events of the run that a child's token may see. Return a
+   * function that ends it. */
   start(runId: string | null): () => void {
-    // Somebody may have gone back or forward before signing in.
+    // The user may have gone back or forward before signing in.
     this.address = readAddress(location.pathname, location.search)
     const onPop = (): void => {
       this.address = readAddress(location.pathname, location.search)
@@ -120,7 +119,7 @@ class Moment {
     }
   }
 
-  /** Goes to a view; `at` and filters that are not named stay or go as they say. */
+  /** Go to a view as of the same moment, with these filters. */
   go(view: View, id: string | null = null, filters: [string, string][] = []): void {
     this.#push({ view, id, at: this.address.at, filters })
   }
@@ -149,7 +148,7 @@ class Moment {
     this.#replaceSoon()
   }
 
-  /** The link to something, as of the same moment. */
+  /** Return the link to a view, as of the same moment. */
   link(view: View, id: string | null = null, filters: [string, string][] = []): string {
     return writeAddress({ view, id, at: this.address.at, filters })
   }
@@ -158,7 +157,7 @@ class Moment {
     return writeAddress({ ...this.address, at })
   }
 
-  /** Takes note of which log a response is of, where that stands, and when that was. */
+  /** Note the log, position and instant of an answer. */
   takeNote(answer: Answer<unknown>): void {
     this.#ofLog(answer.log)
     if (answer.position > this.head) {
@@ -168,19 +167,19 @@ class Moment {
     if (!this.isLive && answer.position === this.position) this.#noted = { position: answer.position, at: answer.recordedAt }
   }
 
-  /** Takes note of which log a server is of. */
+  /** Note the log of a server. */
   takeNoteOfLog(log: string): void {
     this.#ofLog(log)
   }
 
-  /** The position of a moment that is named otherwise. */
+  /** Return the position of a moment, as `pos:N`. */
   async find(at: string, signal?: AbortSignal): Promise<string> {
     const answer = await read('getMoment', { at, around: 0 }, signal ? { signal } : {})
     this.takeNote(answer)
     return `pos:${answer.body.position}`
   }
 
-  /** Looks up the moment that the address names; the address then has its position. */
+  /** Look up the moment that the address names, and put its position there. */
   async locate(signal: AbortSignal): Promise<void> {
     const asked = this.address.at
     this.problem = null
@@ -205,7 +204,7 @@ class Moment {
   #recorded(recorded: Recorded): void {
     this.#ofLog(recorded.log)
     if (recorded.position <= this.head) return
-    // What is first known of a log comes while its views are being read.
+    // The first position becomes known while views are being read anyway.
     if (this.head === 0) this.#refreshedAt = performance.now()
     this.head = recorded.position
     this.headAt = recorded.recordedAt
@@ -241,7 +240,7 @@ class Moment {
 
   #push(address: Address): void {
     if (this.#replaceTimer !== undefined) {
-      // What is left behind keeps what was chosen there last.
+      // The entry that is left gets the moment and filters that it showed last.
       clearTimeout(this.#replaceTimer)
       this.#replaceTimer = undefined
       history.replaceState(null, '', writeAddress(this.address))
@@ -251,7 +250,7 @@ class Moment {
     this.address = address
   }
 
-  /** Once nobody changes it any more: the browser takes its time for each address. */
+  /** Write the address at a pause: each change of it costs the browser time. */
   #replaceSoon(): void {
     clearTimeout(this.#replaceTimer)
     this.#replaceTimer = setTimeout(() => {

@@ -5,7 +5,7 @@ import { readMoment } from './moment_text'
 const NOW = Date.parse('2026-11-26T12:13:02Z')
 const read = (text: string, timeZone = 'UTC', now = NOW): ReturnType<typeof readMoment> => readMoment(text, { now, timeZone, head: 2_379 })
 
-describe('a moment that somebody wrote', () => {
+describe('a moment in writing', () => {
   test.each([
     ['120', 'pos:120'], ['2,379', 'pos:2379'], ['pos:0', 'pos:0'], ['now', null], ['-2h', '-2h'], ['5m', '-5m'], ['1.5h ago', '-1.5h'], ['500MS', '-500ms'],
     ['run:late@refused', 'run:late@refused'], ['2026-03-01T09:00:00Z', '2026-03-01T09:00:00Z'], ['2026-03-01 09:00:00.5+01:00', '2026-03-01T09:00:00.5+01:00'],

@@ -65,9 +65,10 @@ describe('the axis of the time bar', () => {
   test('counts each event in one column, and says between which instants', () => {
     const axis = new TimeAxis(buckets([0, 4, 80, 8], [5, 5, 20], [9, 10, 10, 1]))
     const columns = axis.columns(50)
-    expect(columns.reduce((sum, column) => sum + column.events, 0)).toBeCloseTo(110)
-    expect(columns.reduce((sum, column) => sum + column.failed, 0)).toBeCloseTo(9)
-    // Nobody knows where between its first and its last event a bucket has its others.
+    expect(columns.reduce((sum, column) => sum + column.events, 0)).toBe(110)
+    expect(columns.reduce((sum, column) => sum + column.failed, 0)).toBe(9)
+    expect(columns.slice(0, 20).map((column) => column.failed).filter(Boolean)).toHaveLength(8)
+    // A quiet bucket has nothing between its first and its last event.
     const quiet = new TimeAxis(buckets([0, 100, 2])).columns(100).map((column) => column.events)
     expect([quiet[0], quiet[1], quiet[50], quiet[99]]).toEqual([1, 0, 0, 1])
     expect(columns[25]).toMatchObject({ events: 20, from: START + 5 * MINUTE, until: START + 5 * MINUTE })

@@ -12,6 +12,9 @@ export interface Load {
   refused: number
 }
 
+/** Ends that are not good, and refusals, from the bottom of a column up. */
+export const BAD = ['failed', 'timeout', 'stopped', 'refused'] as const
+
 export interface Column extends Load {
   /** Instants of its first and last event. */
   from: number
@@ -102,22 +105,23 @@ export class TimeAxis {
   }
 
   /** Return so many columns of equal width. The first and the last event of a bucket count where they
-   * are; those between them are spread evenly. */
+   * are; its other ones are spread evenly. */
   columns(number: number): Column[] {
     const columns = Array.from({ length: number }, (): Column => ({ events: 0, failed: 0, timeout: 0, stopped: 0, refused: 0, from: Infinity, until: -Infinity }))
     for (const piece of this.#pieces) {
       const first = Math.min(number - 1, Math.floor(piece.left * number))
       const last = Math.min(number - 1, Math.max(first, Math.ceil(piece.right * number) - 1))
+      const covered = last - first + 1
+      const ends = covered === 1 ? 0 : Math.min(2, piece.events)
       for (let place = first; place <= last; place += 1) {
-        const left = Math.max(piece.left, place / number)
-        const right = Math.min(piece.right, (place + 1) / number)
-        const inner = Math.max(0, piece.events - 2) / piece.events
-        const ends = (Number(place === first) + Number(place === last)) / Math.max(2, piece.events)
-        const share = first === last ? 1 : ends + (inner * (right - left)) / (piece.right - piece.left)
         const column = columns[place]!
-        for (const key of ['events', 'failed', 'timeout', 'stopped', 'refused'] as const) column[key] += piece[key] * share
-        column.from = Math.min(column.from, between(left, piece.left, piece.right, piece.firstAt, piece.lastAt))
-        column.until = Math.max(column.until, between(right, piece.left, piece.right, piece.firstAt, piece.lastAt))
+        const share = (of: number): number => Math.round(((place - first + 1) * of) / covered) - Math.round(((place - first) * of) / covered)
+        const events = share(piece.events - ends) + (ends > 0 && place === first ? 1 : 0) + (ends > 1 && place === last ? 1 : 0)
+        column.events += events
+        for (const state of BAD) column[state] += share(piece[state])
+        if (events === 0) continue
+        column.from = Math.min(column.from, between(Math.max(piece.left, place / number), piece.left, piece.right, piece.firstAt, piece.lastAt))
+        column.until = Math.max(column.until, between(Math.min(piece.right, (place + 1) / number), piece.left, piece.right, piece.firstAt, piece.lastAt))
       }
     }
     return columns

@@ -1,4 +1,4 @@
-// Ways from one moment to another: by events, refusals, failures and what somebody writes.
+// Ways from one moment to another: by events, refusals, failures, and in writing.
 
 import { tick } from 'svelte'
 
@@ -25,7 +25,7 @@ const KINDS: Record<'refusal' | 'failure', Kind> = {
 }
 
 class Walk {
-  /** What the last step has found, or why it has not. */
+  /** The result of the last jump, or why there is none. */
   said = $state('')
 
   /** Jumps wait for each other, so that three presses of a key are three jumps. */
@@ -56,7 +56,7 @@ class Walk {
     this.#jump(by, KINDS[kind], null)
   }
 
-  /** Go to the moment that somebody wrote. Return whether there is one. */
+  /** Go to the moment that a text means. Return False if it means none. */
   async toWritten(text: string): Promise<boolean> {
     const { at, problem } = readMoment(text, { now: clock.now, timeZone: preferences.timeZone, head: moment.head })
     this.said = problem ?? ''
