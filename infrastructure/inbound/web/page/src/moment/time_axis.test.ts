@@ -80,7 +80,8 @@ describe('the axis of the time bar', () => {
     expect(counted.indexOf(1)).toBe(99)
     expect(axis.xOf(1)).toBe(1)
     expect(axis.positionAt(1)).toBe(1)
-    expect(axis.instantAt(0)).toBe(START - 10_000)
+    expect(axis.instantAt(0)).toBe(START - 1_000)
+    expect(axis.positionAt(0.5)).toBe(0)
   })
 
   test('of nothing is empty', () => {

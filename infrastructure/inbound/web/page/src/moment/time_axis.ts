@@ -54,7 +54,7 @@ const SPANS_MIN = 8
 /** Width of a folded pause, as a share of what is shown. */
 const FOLD_SHARE = 0.02
 /** How much time the bar covers at least. */
-const LENGTH_MS_MIN = 10_000
+const LENGTH_MS_MIN = 1_000
 
 export class TimeAxis {
   readonly #pieces: Piece[]
@@ -86,9 +86,10 @@ export class TimeAxis {
 
   /** Return the last position at a place: the state there is the one after that event. */
   positionAt(x: number): number {
-    const piece = this.#pieceAt(x)
+    const piece = this.#pieces[Math.max(0, lastNotAbove(this.#pieces, x, (other) => other.left))]
     if (piece === undefined) return 0
     const { firstPosition, lastPosition, left, right } = piece
+    if (x < left) return firstPosition - 1
     if (x >= right || right === left) return lastPosition
     return firstPosition + Math.floor(((lastPosition - firstPosition) * (x - left)) / (right - left))
   }
@@ -156,10 +157,6 @@ export class TimeAxis {
       lastDay = day
       return { x, text }
     })
-  }
-
-  #pieceAt(x: number): Piece | undefined {
-    return this.#pieces[Math.max(0, lastNotAbove(this.#pieces, x, (piece) => piece.left))]
   }
 
   /** Give each piece its place. */
