@@ -92,7 +92,7 @@ def test_what_changes_while_one_reads_is_shown_when_one_asks(window: Page, storm
 def test_one_value_would_have_allowed_what_was_refused(window: Page, storm: Storm) -> None:
     server, record = storm
     start, _ = bounds_of_the_wrong_configuration(server)
-    window.goto("/ui/")
+    window.goto("/ui/runs")
     expect(window.get_by_role("row").nth(1)).to_be_visible()
     window.keyboard.press("g")
     window.keyboard.press("w")

@@ -48,6 +48,7 @@ def after_the_storm(storm: tuple[Server, StormRecord]) -> Record:
         server,
         head - 3,
         (
+            Screen("overview", RULE),
             Screen("runs?status=refused", RULE),
             Screen("log", "Child"),
             Screen("tree", "Lately asked for by"),

@@ -101,9 +101,9 @@ def test_every_view_is_reached_at_390_px(page: Page, server: Server) -> None:
     menu = navigation.get_by_role("button", name="Views")
     menu.click()
     links = navigation.get_by_role("link")
-    expect(links).to_have_count(10)
+    expect(links).to_have_count(11)
     boxes = [box for link in links.all() if (box := link.bounding_box()) is not None]
-    assert len(boxes) == 10
+    assert len(boxes) == 11
     assert all(box["x"] >= 0 and box["x"] + box["width"] <= NARROW["width"] for box in boxes)
     assert all(one["y"] + one["height"] <= other["y"] for one, other in pairwise(boxes))
     names = [link.inner_text() for link in links.all()]

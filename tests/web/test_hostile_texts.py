@@ -49,6 +49,7 @@ SEEN = {
     "long": "x" * 200_000,
 }
 VIEWS = {
+    "overview": VISIBLE,
     "runs": VISIBLE,
     "runs?q=bold": VISIBLE,
     "tree": "runs",

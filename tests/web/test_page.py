@@ -42,7 +42,7 @@ def test_who_has_a_token_signs_in_and_out_in_all_tabs(browser: Browser, storm: S
         expect(page.get_by_role("alert")).to_contain_text("Invalid token")
         page.get_by_label("Token").fill(f"  {server.token}\n")
         page.get_by_role("button", name="Sign in").click()
-        expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+        expect(page.get_by_role("heading", name="Overview")).to_be_visible()
         other = context.new_page()
         other.goto("/ui/log")
         expect(other.get_by_role("heading", name="Log")).to_be_visible()

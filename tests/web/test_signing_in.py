@@ -52,7 +52,7 @@ def test_an_address_that_was_printed_signs_in_once_and_signing_out_ends_its_toke
     with watched_context(browser, server.url, refusals=(401,)) as (context, _):
         page = context.new_page()
         page.goto(address)
-        expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+        expect(page.get_by_role("heading", name="Overview")).to_be_visible()
         assert urlsplit(page.url).fragment == ""
         token = page.evaluate(STORED)
         assert token != server.token

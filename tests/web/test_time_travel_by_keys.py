@@ -45,7 +45,7 @@ def test_the_story_of_time_travel_is_walked_by_keys_alone(page: Page, server: Se
     keys = Keyboard(page)
     rows = page.get_by_role("row")
     selected = page.locator("[aria-selected=true]")
-    page.goto("/")
+    page.goto("/ui/runs")
     expect(rows).to_have_count(7)
 
     # As it was: five were at work when the sixth was refused.

@@ -49,7 +49,8 @@ class Family:
 
     def views(self) -> Iterator[str]:
         """Yield the address of each view, of each run and part."""
-        yield from ("runs", "log", "lanes", "announcements", "shared-context", "configuration")
+        yield from ("overview", "runs", "log", "lanes", "announcements")
+        yield from ("shared-context", "configuration")
         yield from ("tree", f"tree/{FAMILY}", "changes", f"changes?session={FAMILY}&from=pos:0")
         yield from ("verify", "what-if", f"shared-context/{FAMILY}", f"compare/{self.done}")
         yield f"compare/{self.done}?with={self.respawn}"

@@ -9,6 +9,7 @@ import Configuration from './configuration/Configuration.svelte'
 import Lanes from './lanes/Lanes.svelte'
 import Log from './log/Log.svelte'
 import type { View } from './moment/address'
+import Overview from './overview/Overview.svelte'
 import Registry from './registry/Registry.svelte'
 import Run from './run/Run.svelte'
 import type { Scope } from './session.svelte'
@@ -32,6 +33,7 @@ export interface Shown {
 }
 
 export const SHOWN: Record<View, Shown> = {
+  overview: { name: 'Overview', key: 'o', component: Overview, isOfOne: false },
   runs: { name: 'Runs', key: 'r', component: Registry, isOfOne: false },
   tree: { name: 'Tree', key: 't', component: Tree, isOfOne: false },
   run: { name: 'Run', key: null, component: Run, isOfOne: true },

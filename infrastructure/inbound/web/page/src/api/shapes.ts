@@ -1,5 +1,26 @@
 // Written by `make docs` from the description of the HTTP API: what the page asks for.
 
+export interface AcceptedBatch {
+  status: 'accepted'
+  batchId: string
+  runs: AcceptedRun[]
+}
+
+export interface AcceptedBatchOfOne {
+  status: 'accepted'
+  batchId: string
+  runs: AcceptedRun[]
+  runId: string
+  childSessionKey: string
+  sessionId: string
+  label: string | null
+  mode: 'run' | 'session'
+  note: string | null
+  modelApplied: boolean | null
+  attachments: AttachmentsReceipt | null
+  warnings: string[]
+}
+
 export interface AcceptedRun {
   runId: string
   childSessionKey: string
@@ -26,10 +47,23 @@ export interface AcceptedSpawn {
   warnings: string[]
 }
 
+export interface ActivatedRevisionView {
+  revision: number
+  position: number
+  activatedAt: string
+  activatedBy: string
+}
+
 export interface ActorView {
   kind: string
   token: string | null
   session: string | null
+}
+
+export interface AgentListing {
+  requester: string
+  allowAny: boolean
+  agents: ListedAgent[]
 }
 
 export interface AgentUsageView {
@@ -66,10 +100,21 @@ export interface AnnouncementView {
   deliveries: DeliveryView[]
 }
 
+export interface AttachAsBody {
+  mountPath?: string | null
+}
+
 export interface AttachedFileView {
   name: string
   bytes: number
   sha256: string
+}
+
+export interface AttachmentBody {
+  name: string
+  content: string
+  encoding?: 'utf8' | 'base64'
+  mimeType?: string | null
 }
 
 export interface AttachmentsReceipt {
@@ -281,6 +326,15 @@ export interface FailureView {
   detail: string
 }
 
+export interface FailuresView {
+  cause: string
+  error: string
+  runs: number
+  statuses: Record<string, number>
+  agents: Record<string, number>
+  runIds: string[]
+}
+
 export interface FinishedAnswer {
   status: 'done'
   runId: string
@@ -330,12 +384,31 @@ export interface LaneView {
   queued: QueuedView[]
 }
 
+export interface ListedAgent {
+  id: string
+  name: string | null
+  configured: boolean
+  model: string | null
+  runtime: string | null
+}
+
 export interface ListedAttachmentsView {
   count: number
   totalBytes: number
   files: AttachedFileView[]
   relDir: string
   state: 'written' | 'removing' | 'removed' | 'left_in_place'
+}
+
+export interface LiveRunsView {
+  preparing: number
+  waiting: number
+  queued: number
+  running: number
+  waits: WaitView[]
+  parkedAnnouncements: number
+  parkedDeliveries: number
+  cut: boolean
 }
 
 export interface LogDifferenceView {
@@ -533,6 +606,23 @@ export interface RequestedRunView {
   label: string | null
   stage: 'requested' | 'scripts-resolved' | 'overridden' | 'session-created' | 'queued' | 'started' | 'ended' | 'announced' | 'archived' | 'refused'
   agentId: string | null
+}
+
+export interface RequesterBody {
+  sessionKey: string
+  channel?: string | null
+  accountId?: string | null
+  to?: string | null
+  threadId?: string | number | null
+  groupId?: string | null
+  groupChannel?: string | null
+  groupSpace?: string | null
+  memberRoleIds?: string[]
+  agentIdOverride?: string | null
+  workspaceDir?: string | null
+  sandboxed?: boolean
+  activeModel?: string | null
+  activeThinking?: string | null
 }
 
 export interface RespawnBody {
@@ -916,6 +1006,31 @@ export interface SharedStartView {
   label: string | null
 }
 
+export interface SpawnRequest {
+  requester: RequesterBody
+  task: string | string[]
+  label?: string | null
+  agentId?: string | null
+  model?: string | null
+  thinking?: string | null
+  runTimeoutSeconds?: number | null
+  sandbox?: 'inherit' | 'require'
+  context?: 'isolated' | 'fork' | null
+  lightContext?: boolean
+  expectsCompletionMessage?: boolean
+  thread?: boolean
+  mode?: 'run' | 'session' | null
+  cleanup?: 'delete' | 'keep' | null
+  attachments?: AttachmentBody[]
+  attachAs?: AttachAsBody
+  contextPreamble?: string | null
+  sharedContext?: Record<string, unknown> | null
+  sharedContextScope?: 'family' | 'child'
+  parallel?: boolean
+  dependsOn?: (string | { run: string; require?: 'success' | 'ended' })[]
+  chainAfter?: string | { run: string; require?: 'success' | 'ended' } | null
+}
+
 export interface StateChangeView {
   position: number
   version: number
@@ -943,6 +1058,19 @@ export interface StopBody {
 export interface StoppedAnswer {
   runId: string
   wasOver: boolean
+}
+
+export interface SummaryView {
+  after: number
+  until: number
+  fromAt: string | null
+  toAt: string | null
+  spawned: RunTotalsView
+  ended: RunTotalsView
+  failures: FailuresView[]
+  furtherCauses: number
+  revisions: ActivatedRevisionView[] | null
+  live: LiveRunsView
 }
 
 export interface TimelineView {
@@ -1058,6 +1186,14 @@ export interface VerificationView {
   failure: string | null
 }
 
+export interface WaitView {
+  reason: 'runs' | 'slot' | 'claim'
+  lane: string | null
+  depth: number | null
+  runs: number
+  runIds: string[]
+}
+
 export interface WhatIfBody {
   config?: Record<string, unknown> | null
   configText?: string | null
@@ -1124,6 +1260,8 @@ export const ROUTES = {
   getSession: 'GET /v1/sessions/{key}',
   getSessionTree: 'GET /v1/sessions/{key}/tree',
   getSharedContext: 'GET /v1/sessions/{key}/shared-context',
+  getSummary: 'GET /v1/summary',
+  listAgents: 'GET /v1/agents',
   listEvents: 'GET /v1/events',
   listLanes: 'GET /v1/lanes',
   listLedger: 'GET /v1/announcements',
@@ -1134,6 +1272,7 @@ export const ROUTES = {
   respawn: 'POST /v1/runs/{runId}/respawn',
   revokePageToken: 'DELETE /v1/page-tokens/current',
   sendMessage: 'POST /v1/runs/{runId}/messages',
+  spawn: 'POST /v1/spawns',
   startVerification: 'POST /v1/log/verifications',
   stopRun: 'POST /v1/runs/{runId}/stop',
   stopVerification: 'POST /v1/log/verifications/current/stop',
@@ -1245,6 +1384,18 @@ export interface Parameters {
     key: string
     minPosition?: number | null
   }
+  getSummary: {
+    agentId?: string | string[] | null
+    from?: string | null
+    minPosition?: number | null
+    to?: string | null
+    tree?: string | null
+  }
+  listAgents: {
+    at?: string | null
+    minPosition?: number | null
+    requester?: string | null
+  }
   listEvents: {
     actor?: string | null
     after?: number | null
@@ -1334,6 +1485,7 @@ export interface Parameters {
   sendMessage: {
     runId: string
   }
+  spawn: Record<string, never>
   startVerification: Record<string, never>
   stopRun: {
     runId: string
@@ -1349,6 +1501,7 @@ export interface Bodies {
   respawn: RespawnBody
   revokePageToken: Record<string, never>
   sendMessage: MessageBody
+  spawn: SpawnRequest
   startVerification: Record<string, never>
   stopRun: StopBody
   stopVerification: Record<string, never>
@@ -1374,6 +1527,8 @@ export interface Answers {
   getSession: SessionView
   getSessionTree: SessionTreeView
   getSharedContext: SharedContextView
+  getSummary: SummaryView
+  listAgents: AgentListing
   listEvents: EventListView
   listLanes: LaneListView
   listLedger: InboxView
@@ -1384,6 +1539,7 @@ export interface Answers {
   respawn: AcceptedSpawn
   revokePageToken: RevokedAnswer
   sendMessage: ContinuedAnswer | QueuedAnswer | SteeredAnswer | FinishedAnswer
+  spawn: AcceptedBatchOfOne | AcceptedSpawn | AcceptedBatch
   startVerification: VerificationStartView
   stopRun: StoppedAnswer
   stopVerification: VerificationStopView

@@ -13,7 +13,7 @@ describe('an address', () => {
   })
 
   test.each(['/ui/', '/ui/nothing', '/ui/run/%E0%A4%A', '/', '/ui/constructor'])('that is unknown leads to a view: %s', (path) => {
-    expect(['runs', 'run']).toContain(readAddress(path, '?at=&x=').view)
+    expect(['overview', 'run']).toContain(readAddress(path, '?at=&x=').view)
     expect(readAddress(path, '?at=&x=').filters).toEqual([])
   })
 })

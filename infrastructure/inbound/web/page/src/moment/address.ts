@@ -1,9 +1,11 @@
 // The address of the page: view, id, moment and filters. Everything that is shown can be linked to.
 
 export const VIEWS = [
-  'runs', 'tree', 'run', 'compare', 'changes', 'what-if', 'log', 'lanes', 'announcements', 'shared-context', 'configuration', 'verify',
+  'overview', 'runs', 'tree', 'run', 'compare', 'changes', 'what-if', 'log', 'lanes', 'announcements', 'shared-context', 'configuration', 'verify',
 ] as const
 export type View = (typeof VIEWS)[number]
+/** The view of an address that names none. */
+export const FIRST_VIEW: View = 'overview'
 
 export interface Address {
   view: View
@@ -22,7 +24,7 @@ const FILTERS_MAX = 50
 /** Read an address. It may come from anywhere: unknown parts are left out. */
 export function readAddress(path: string, query: string): Address {
   const [name = '', ...rest] = path.slice(ROOT.length).split('/')
-  const view = (VIEWS as readonly string[]).includes(name) ? (name as View) : 'runs'
+  const view = (VIEWS as readonly string[]).includes(name) ? (name as View) : FIRST_VIEW
   const id = rest.length > 0 && rest[0] !== '' ? decoded(rest.join('/')) : null
   const parameters = [...new URLSearchParams(query)]
     .filter(([, value]) => value.length <= VALUE_CHARS_MAX)

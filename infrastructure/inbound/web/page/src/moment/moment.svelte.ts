@@ -5,7 +5,7 @@ import { untrack } from 'svelte'
 import { forgetAnswers, read, RequestFailed, type Answer } from '../api/requests'
 import { followLog, type Recorded, type StreamState } from '../api/stream'
 import { clock } from '../parts/clock.svelte'
-import { readAddress, writeAddress, type Address, type View } from './address'
+import { FIRST_VIEW, readAddress, writeAddress, type Address, type View } from './address'
 
 const REFRESH_EVERY_MS = 120
 const REPLACE_PAUSE_MS = 150
@@ -222,7 +222,7 @@ class Moment {
     this.#noted = null
     this.problem = null
     this.logs += 1
-    this.#push({ view: 'runs', id: null, at: null, filters: [] })
+    this.#push({ view: FIRST_VIEW, id: null, at: null, filters: [] })
     this.#refreshSoon()
   }
 

@@ -12,11 +12,16 @@ export interface FirstSpawn {
   request: string
 }
 
-/** The spawn that the caller may make: by the session `main`, or by the first session of its token. */
-export function firstSpawn(url: string, caller: Pick<CallerView, 'kind' | 'patterns' | 'session'> | null): FirstSpawn {
+/** Return the session for which the caller may spawn: `main`, or the first session of its token. */
+export function requesterOf(caller: Pick<CallerView, 'patterns' | 'session'> | null): string {
   const patterns = caller?.patterns ?? ['*']
   const own = caller?.session ?? patterns.find((pattern) => !pattern.includes('*'))
-  const requester = patterns.includes('*') || own === undefined ? 'main' : own
+  return patterns.includes('*') || own === undefined ? 'main' : own
+}
+
+/** Return the first spawn that the caller may make, as a command and as a request. */
+export function firstSpawn(url: string, caller: Pick<CallerView, 'kind' | 'patterns' | 'session'> | null): FirstSpawn {
+  const requester = requesterOf(caller)
   const body = JSON.stringify({ requester: { sessionKey: requester }, task: TASK, label: LABEL })
   return {
     command: ['spawnlog', '--url', url, 'spawn', TASK, '--label', LABEL, ...(requester === 'main' ? [] : ['--requester', requester])],

@@ -1,0 +1,329 @@
+"""Overview and the spawn form: what runs, failed, was refused and waits, now and in the past."""
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, Request, Route, expect
+
+from tests.support.page.browser import faults_for_a_screen_reader, watched_context
+from tests.support.servers.configurations import agent
+from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.databases import Databases
+from tests.support.servers.hook_server import HookServer, Reply
+from tests.support.servers.narrators import narrate, narrating, said
+from tests.support.servers.server import Server, serving
+from tests.support.waiting import wait_for
+
+pytestmark = pytest.mark.server
+CAUSE = "TimeoutError: the tide service did not answer within <n> s"
+SLOTS = 3
+BURST = 16
+
+
+def tides(folder: Path) -> dict[str, Any]:
+    """Return a configuration with the narrator `main` and agents whose runs fail."""
+    config = narrating(folder)
+    error = CAUSE.replace("<n>", "5")
+    config["agents"]["list"] += [
+        agent("tides", {"type": "scripted", "outcome": "error", "error": error}),
+        agent("planner", {"type": "scripted", "outcome": "error", "error": "no plan"}),
+    ]
+    config["agents"]["defaults"]["subagents"]["maxConcurrent"] = SLOTS
+    return config
+
+
+@dataclass(frozen=True)
+class Day:
+    """A server on which some runs ended, three are at work and two wait."""
+
+    server: Server
+    running: list[str]
+    ended: int
+    """Position at which all runs of the first part were over."""
+
+
+@pytest.fixture(scope="module")
+def day(made_data_dir: Path) -> Iterator[Day]:
+    with new_place() as place, HookServer() as outside:
+        outside.replies("gateway", Reply(500, b"no"))
+        notes = place / "notes"
+        notes.mkdir()
+        config = tides(notes)
+        config["spawnlog"]["announce"] = {
+            "webhooks": [outside.webhook("gateway")],
+            "attemptsMax": 1,
+        }
+        with Server(copied(made_data_dir, place / "data"), config, folder=notes) as server:
+            usage = {"type": "usage", "inputTokens": 500_000, "outputTokens": 0}
+            done = narrate(server, said("hello"), {"say": usage | {"model": "acme/big"}})
+            failed = [server.accepted("tides", label=f"tide-{number}") for number in range(3)]
+            for run_id in (done, *failed, server.accepted("planner")):
+                server.run(run_id, "announced")
+            assert server.spawn("anything", agentId="nobody").status_code == 422
+            wait_for(
+                "deliveries that are given up",
+                lambda: (
+                    len(server.get("/v1/announcements", state="parked", limit=10)["items"]) == 5
+                ),
+            )
+            ended = server.head()
+            running = [
+                narrate(server, {"note": f"up-{number}", "await": "end"}, label=f"held-{number}")
+                for number in range(SLOTS)
+            ]
+            for number in range(SLOTS):
+                server.note(f"up-{number}")
+            narrate(server, said("hello"), label="late")
+            narrate(server, said("hello"), label="after", dependsOn=["held-0"])
+            yield Day(server, running, ended)
+            server.touch("end")
+            for run_id in running:
+                server.run(run_id, "ended")
+
+
+@pytest.fixture
+def window(browser: Browser, day: Day) -> Iterator[Page]:
+    with watched_context(browser, day.server.url, token=day.server.token) as (context, _):
+        yield context.new_page()
+
+
+@pytest.fixture
+def empty(browser: Browser, databases: Databases) -> Iterator[tuple[Server, Page]]:
+    with (
+        serving(databases, narrating) as server,
+        watched_context(browser, server.url, token=server.token, refusals=(422,)) as (context, _),
+    ):
+        yield server, context.new_page()
+
+
+def card(page: Page, name: str) -> Locator:
+    return page.get_by_role("region", name=re.compile(f"^{name}"))
+
+
+def filters(link: Locator) -> list[tuple[str, str]]:
+    """Return the filters in the address of a link, without the start of the range."""
+    query = parse_qsl(urlsplit(link.get_attribute("href") or "").query)
+    return [(name, value) for name, value in query if name not in ("endedSince", "since")]
+
+
+def figure(page: Page, name: str) -> Locator:
+    return card(page, "Since midnight").get_by_role("link", name=re.compile(f" {name}\\b"))
+
+
+def open_form(page: Page) -> Locator:
+    page.get_by_role("main").get_by_role("button", name="Spawn", exact=True).click()
+    form = page.get_by_role("dialog", name="Spawn a sub-agent")
+    expect(form.get_by_role("combobox", name="Agent")).to_be_focused()
+    return form
+
+
+def submit(form: Locator) -> None:
+    form.get_by_role("button", name="Spawn", exact=True).click()
+
+
+def test_first_view_tells_whether_all_is_well(window: Page, day: Day) -> None:
+    window.set_viewport_size({"width": 1440, "height": 900})
+    window.goto("/")
+    expect(window.get_by_role("heading", name="Overview")).to_be_visible()
+    expect(window.get_by_text("4 failed, 1 refused, 5 deliveries parked")).to_be_visible()
+    expect(figure(window, "spawned")).to_contain_text("11")
+    expect(figure(window, "done")).to_contain_text("1")
+    assert filters(figure(window, "failed")) == [
+        ("status", "failed"),
+        ("status", "timeout"),
+        ("status", "unknown"),
+    ]
+    failures = card(window, "Failures by cause")
+    first = failures.get_by_role("listitem").first
+    expect(first).to_contain_text(re.compile(r"3 ×.*tides, \d+ (s|min) ago"))
+    assert filters(first.get_by_role("link", name=CAUSE)) == [("cause", CAUSE)]
+    refusal = card(window, "Refusals by rule").get_by_role("listitem")
+    expect(refusal).to_contain_text(re.compile("1 ×.*agent_unknown.*nobody"))
+    expect(refusal.get_by_role("link", name="What if: agent_unknown")).to_have_attribute(
+        "href", re.compile(r"/ui/what-if\?runId=[0-9a-f-]{36}$")
+    )
+    waiting = card(window, "Waiting")
+    expect(waiting).to_contain_text("1 run waits for a slot: lane subagent, depth 1 is full")
+    expect(waiting).to_contain_text("main · after waits for held-0")
+    parked = waiting.get_by_role("link", name="5 deliveries of 5 announcements parked")
+    assert filters(parked) == [("state", "parked")]
+    expect(card(window, "Cost by agent")).to_contain_text(re.compile("main.*500 k tokens.*\\$1.00"))
+    record = card(window, "Log and configuration")
+    expect(record).to_contain_text(re.compile("not verified yet.*revision 1.*by"))
+    assert faults_for_a_screen_reader(window) == []
+    assert window.evaluate("document.documentElement.scrollHeight") <= 900
+    window.set_viewport_size({"width": 390, "height": 844})
+    assert window.evaluate("document.documentElement.scrollWidth") == 390
+    box = window.get_by_role("row").nth(1).bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] < 844
+
+
+def test_links_lead_to_the_runs_behind_a_figure(window: Page) -> None:
+    window.goto("/ui/overview")
+    figure(window, "failed").click()
+    expect(window.get_by_role("grid", name="Runs").get_by_role("row")).to_have_count(5)
+
+
+def test_running_run_is_followed_and_stopped(window: Page, day: Day) -> None:
+    window.goto("/ui/overview")
+    running = card(window, "Running now")
+    row = running.get_by_role("row").filter(has_text="held-2")
+    elapsed = row.get_by_role("cell").nth(1)
+    before = elapsed.inner_text()
+    expect(elapsed).not_to_have_text(before)
+    row.get_by_role("button", name="Stop main · held-2").click()
+    confirm = window.get_by_role("dialog", name="Stop main · held-2?")
+    confirm.get_by_label("Reason").fill("by hand")
+    confirm.get_by_role("button", name="Stop run").click()
+    expect(running.get_by_role("status")).to_have_text("Stopped: main · held-2.")
+    expect(row).to_have_count(0)
+    assert day.server.run(day.running[2], "ended")["status"] == "stopped"
+
+
+def test_past_is_as_of_its_moment(window: Page, day: Day) -> None:
+    window.goto(f"/ui/overview?at=pos:{day.ended}&period=24h")
+    expect(card(window, "Running at this moment")).to_contain_text("No run is at work.")
+    expect(card(window, "Waiting")).to_contain_text("No run waits.")
+    figures = card(window, "Last 24 hours")
+    expect(figures.get_by_role("link", name=re.compile(" spawned"))).to_contain_text("6")
+    link = figures.get_by_role("link", name=re.compile(" refused"))
+    assert ("at", f"pos:{day.ended}") in filters(link)
+    spawn = window.get_by_role("main").get_by_role("button", name="Spawn")
+    expect(spawn).to_be_disabled()
+    window.goto("/ui/overview?at=pos:0")
+    expect(window.get_by_text("No runs had been requested at this moment.")).to_be_visible()
+    assert faults_for_a_screen_reader(window) == []
+
+
+def test_summary_is_asked_for_once_a_second(window: Page, day: Day) -> None:
+    asked: list[str] = []
+
+    def note(request: Request) -> None:
+        if "/v1/summary" in request.url:
+            asked.append(request.url)
+
+    window.goto("/ui/overview")
+    expect(figure(window, "spawned")).to_be_visible()
+    before = int(re.sub(r"\D", "", figure(window, "spawned").inner_text()))
+    began = time.monotonic()
+    window.on("request", note)
+    for _ in range(BURST):
+        day.server.spawn("anything", agentId="nobody")
+        window.wait_for_timeout(250)
+    expect(figure(window, "spawned")).to_contain_text(str(before + BURST))
+    seconds = time.monotonic() - began
+    assert 0 < len(asked) <= seconds + 2, (asked, seconds)
+
+
+def test_empty_server_is_filled_by_the_form(empty: tuple[Server, Page]) -> None:
+    server, page = empty
+    page.goto("/ui/overview")
+    expect(page.get_by_role("heading", name="No runs yet")).to_be_visible()
+    assert faults_for_a_screen_reader(page) == []
+    page.get_by_role("button", name="Spawn the first run").click()
+    form = page.get_by_role("dialog", name="Spawn a sub-agent")
+    submit(form)
+    expect(form.get_by_role("textbox", name="Task")).to_be_focused()
+    expect(form).to_contain_text("Write what the child is to do.")
+    task = json.dumps([said("hello")])
+    form.get_by_role("textbox", name="Task").fill(task)
+    form.get_by_role("textbox", name="Label").fill("first")
+    form.get_by_role("textbox", name="Shared context").fill("[1]")
+    submit(form)
+    expect(form).to_contain_text("Not a JSON object.")
+    form.get_by_role("textbox", name="Shared context").fill('{"goal": {"deep": [1]}}')
+    form.get_by_text("More").click()
+    form.get_by_role("textbox", name="Timeout").fill("60")
+    assert faults_for_a_screen_reader(page) == []
+    submit(form)
+    link = page.get_by_role("dialog", name="Spawned").get_by_role("link", name="Open first")
+    expect(link).to_be_focused()
+    (run,) = server.runs(label="first")
+    assert run["runTimeoutSeconds"] == 60
+    server.run(run["runId"], "started")
+    shared = server.get(f"/v1/runs/{run['runId']}/shared-context")
+    assert "deep" in json.dumps(shared)
+    link.click()
+    expect(page).to_have_url(re.compile(f"/ui/run/{run['runId']}"))
+
+
+def test_refused_spawn_is_explained_in_the_form(empty: tuple[Server, Page]) -> None:
+    server, page = empty
+    server.accepted(task="no steps")
+    page.goto("/ui/overview")
+    form = open_form(page)
+    form.get_by_role("combobox", name="Agent").fill("nobody")
+    form.get_by_role("textbox", name="Task").fill("anything")
+    submit(form)
+    expect(form.get_by_role("combobox", name="Agent")).to_be_focused()
+    expect(form.get_by_role("alert")).to_contain_text("Refused by rule agent_unknown")
+    expect(form).to_contain_text('Agent "nobody" is not configured')
+    expect(form.get_by_role("link", name="Open the refused run")).to_be_visible()
+    assert faults_for_a_screen_reader(page) == []
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("main").get_by_role("button", name="Spawn")).to_be_focused()
+
+
+def test_unanswered_spawn_is_made_once(browser: Browser, databases: Databases) -> None:
+    def lose_answer(route: Route) -> None:
+        route.fetch()
+        route.abort()
+
+    with (
+        serving(databases, narrating) as server,
+        watched_context(browser, server.url, token=server.token, may_be_away=True) as (context, _),
+    ):
+        page = context.new_page()
+        page.goto("/ui/overview")
+        form = open_form(page)
+        form.get_by_role("textbox", name="Task").fill(json.dumps([said("once")]))
+        page.route("**/v1/spawns", lose_answer, times=1)
+        submit(form)
+        expect(form.get_by_role("alert")).to_contain_text("does not answer")
+        submit(form)
+        expect(page.get_by_role("dialog", name="Spawned")).to_be_visible()
+        assert len(server.runs()) == 1
+
+
+@pytest.mark.parametrize("scopes", [["read"], ["read", "spawn", "control"]])
+def test_token_of_one_session_sees_its_own_runs(
+    browser: Browser, made_data_dir: Path, scopes: list[str]
+) -> None:
+    token, own = "token-of-one-session-0123456789", "agent:main:own"
+    with new_place() as place:
+        notes = place / "notes"
+        notes.mkdir()
+        file = place / "token"
+        file.write_text(token, "utf-8")
+        file.chmod(0o600)
+        config = tides(notes)
+        config["spawnlog"]["tokens"] = [
+            {"id": "one", "scopes": scopes, "sessions": [own], "token": {"file": str(file)}}
+        ]
+        with Server(copied(made_data_dir, place / "data"), config, folder=notes) as server:
+            for session in (own, "agent:main:other"):
+                run_id = server.accepted("tides", requester={"sessionKey": session})
+                server.run(run_id, "announced")
+            with watched_context(browser, server.url, token=token) as (context, _):
+                page = context.new_page()
+                page.goto("/ui/overview")
+                expect(figure(page, "spawned")).to_contain_text("1")
+                expect(card(page, "Failures by cause").get_by_role("listitem")).to_contain_text(
+                    "1 ×"
+                )
+                expect(card(page, "Log and configuration")).to_have_count(0)
+                spawn = page.get_by_role("main").get_by_role("button", name="Spawn")
+                expect(spawn).to_have_count(int("spawn" in scopes))
+                if "spawn" in scopes:
+                    form = open_form(page)
+                    form.get_by_text("More").click()
+                    expect(form.get_by_role("textbox", name="Requested by")).to_have_value(own)
+                expect(page.get_by_role("alert")).to_have_count(0)
