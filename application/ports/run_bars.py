@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from decimal import Decimal
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from application.ports.registry import RunQuery
 from domain.run.facts import RunOutcome
 from domain.run.lifecycle import RunStage
+from domain.values.record import ContentRef
 
 
 class ReachedStage(NamedTuple):
@@ -43,6 +45,25 @@ class RunBar(NamedTuple):
     depth: int
     respawned_from: UUID | None
     rule: str | None
+
+
+class RunDetails(NamedTuple):
+    """Texts and usage of a run beside its bar.
+
+    Attributes:
+        error: Why it failed or was refused; set once it is over, as are tokens, cost and models.
+        cost_usd, models, unpriced_models: As in `RunCount`.
+        runs: 1, so that details are summed as counts are.
+    """
+
+    task: ContentRef
+    error: ContentRef | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: Decimal | None = None
+    models: frozenset[str] = frozenset()
+    unpriced_models: frozenset[str] = frozenset()
+    runs: int = 1
 
 
 class SessionBar(NamedTuple):
@@ -87,6 +108,10 @@ class RunBars(Protocol):
 
         They are the refused runs if `refused`, else all others.
         """
+        ...
+
+    async def details(self, bars: Sequence[RunBar]) -> Mapping[UUID, RunDetails]:
+        """Return the details of each run as of the moment of its bar."""
         ...
 
     async def own_runs(self, session_key: str, *, at: int, limit: int) -> Sequence[RunBar]:

@@ -871,7 +871,8 @@ class AsyncMethods(AsyncSender):
         """Show a session and everything below it.
 
         Returns the session with its own runs and, below it, the sessions that it spawned,
-        each with its runs, the position and instant of every stage, and the number of places
+        each with its runs, the position and instant of every stage, the tokens and cost of
+        its runs (`own`) and of those and all below it (`total`), and the number of places
         that it occupies. The tree is filled level by level, up to `limit` nodes. `cut` says
         that nodes are missing; `children_cut` of a node that they are below it, and its own
         tree has them. `refused` of a node are the refused spawns that it requested, each with

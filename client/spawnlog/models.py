@@ -733,7 +733,8 @@ class RefusalView(AnswerModel):
 class RefusedRunView(AnswerModel):
     """
     A run that was refused, and the rule that refused it. `child_session_key` is the session
-    that a refused message was sent to; for most spawns it is None.
+    that a refused message was sent to; for most spawns it is None. `error` is a preview of
+    the refusal.
     """
 
     run_id: str
@@ -767,6 +768,8 @@ class RefusedRunView(AnswerModel):
     respawned_from: str | None
     created_at: datetime
     stages: list[ReachedStageView]
+    task_preview: str | None
+    error: str | None
     rule: (
         Literal[
             "agent_id",
@@ -1225,7 +1228,10 @@ class TranscriptView(AnswerModel):
 
 
 class TreeRunView(AnswerModel):
-    """A run in a tree. `respawned_from` is the run that it was respawned from, in any tree."""
+    """
+    A run in a tree. `respawned_from` is the run that it was respawned from, in any tree.
+    `error` is a preview of why it failed. Tokens and cost are None until it has ended.
+    """
 
     run_id: str
     stage: Literal[
@@ -1258,6 +1264,27 @@ class TreeRunView(AnswerModel):
     respawned_from: str | None
     created_at: datetime
     stages: list[ReachedStageView]
+    task_preview: str | None
+    error: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    estimated_cost_usd: float | None
+
+
+class UsageTotalsView(AnswerModel):
+    """
+    A number of runs, and the tokens and estimated cost of those that have ended. `models` is
+    the number of models that they used, and `unpriced_models` the number of those without a
+    price in at least one of the runs. The cost does not include those tokens, and is None if
+    nothing has a price.
+    """
+
+    runs: int
+    input_tokens: int
+    output_tokens: int
+    estimated_cost_usd: float | None
+    models: int
+    unpriced_models: int
 
 
 class UsageView(AnswerModel):
@@ -2172,10 +2199,12 @@ class SummaryView(AnswerModel):
 class TreeNodeView(AnswerModel):
     """
     A session with its own runs in order of creation, and the sessions below it. `session_key`
-    is None for a spawn that is being prepared and has no session yet. If `children_cut`,
-    there may be more children than those in `children`: request the tree of this session.
-    `refused` are the refused runs that this session requested, in order of creation: spawns,
-    and messages to its children. If `refused_cut`, there may be more: list runs to see them.
+    is None for a spawn that is being prepared and has no session yet. `own` counts its runs,
+    with tokens and cost of those that have ended, and `total` those runs and all in the nodes
+    below it that the answer has. If `children_cut`, there may be more children than those in
+    `children`: request the tree of this session. `refused` are the refused runs that this
+    session requested, in order of creation: spawns, and messages to its children. If
+    `refused_cut`, there may be more: list runs to see them.
     """
 
     session_key: str | None
@@ -2186,6 +2215,8 @@ class TreeNodeView(AnswerModel):
     open: bool
     created_at: datetime
     active_children: int
+    own: UsageTotalsView
+    total: UsageTotalsView
     runs: list[TreeRunView]
     children: list[TreeNodeView]
     children_cut: bool

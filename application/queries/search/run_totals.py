@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any, TypeVar
 
 from application.ports.registry import RunQuery
+from application.ports.run_bars import RunDetails
 from application.ports.run_search import RunCount, RunSearch, RunWords, ScanWindow
 from application.queries.access import Access, Caller
 from application.queries.search.run_words import WORDS_EXAMINED_MAX
@@ -21,16 +22,18 @@ DAYS_MAX = 200
 _Group = TypeVar("_Group", str, tuple[date, str])
 
 
-class _Usage:
+class UsageSum:
+    """Sum of runs, tokens and cost."""
+
     def __init__(self) -> None:
         self.runs = self.input_tokens = self.output_tokens = 0
         self.cost_usd: Decimal | None = None
         self.models, self.unpriced_models = set[str](), set[str]()
 
-    def add(self, count: RunCount) -> None:
+    def add(self, count: "RunCount | RunDetails | UsageSum") -> None:
         self.runs += count.runs
-        self.input_tokens += count.input_tokens
-        self.output_tokens += count.output_tokens
+        self.input_tokens += count.input_tokens or 0
+        self.output_tokens += count.output_tokens or 0
         if count.cost_usd is not None:
             self.cost_usd = (self.cost_usd or Decimal()) + count.cost_usd
         self.models |= count.models
@@ -77,8 +80,8 @@ async def run_totals(
         own=caller.run_id,
     )
     statuses, agents, rules = Counter[str](), Counter[str](), Counter[str]()
-    whole, by_day = _Usage(), defaultdict[tuple[date, str], _Usage](_Usage)
-    by_agent = defaultdict[str, _Usage](_Usage)
+    whole, by_day = UsageSum(), defaultdict[tuple[date, str], UsageSum](UsageSum)
+    by_agent = defaultdict[str, UsageSum](UsageSum)
     known: dict[str, bool] = {}
     for count in found.counts:
         if count.requester is not None:
@@ -118,7 +121,7 @@ def _most_first(numbers: Counter[str], limit: int | None = None) -> dict[str, in
     return dict(sorted(numbers.items(), key=lambda item: (-item[1], item[0]))[:limit])
 
 
-def _dearest_first(usages: Mapping[_Group, _Usage]) -> list[tuple[_Group, _Usage]]:
+def _dearest_first(usages: Mapping[_Group, UsageSum]) -> list[tuple[_Group, UsageSum]]:
     return sorted(
         (item for item in usages.items() if not item[1].is_empty),
         key=lambda item: (-(item[1].cost_usd or 0), -item[1].input_tokens, item[0]),

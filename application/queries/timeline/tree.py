@@ -4,21 +4,25 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from pydantic import Field
 
-from application.ports.run_bars import ReachedStage, RunBar, SessionBar
+from application.ports.run_bars import ReachedStage, RunBar, RunDetails, SessionBar
 from application.queries.access import Caller
 from application.queries.as_of import resolve_as_of
 from application.queries.command import Command, Option
 from application.queries.operation import ReadAsOf, operation
+from application.queries.search.run_totals import UsageSum
 from application.queries.services import QueryServices
 from application.queries.sessions import visible_session
-from application.queries.views.run import RunView, view_of_bar
+from application.queries.views.run import RunMetadataView, RunView, text_of, view_of_bar
+from application.queries.views.run_totals import UsageTotalsView
 from application.queries.views.view import Answer, View, selection
 from domain.session.state import Session
 
+R = TypeVar("R", bound=RunView)
 NODES_MAX = 2_000
 NODES_DEFAULT = 500
 LEVELS_MAX = 64
@@ -27,21 +31,31 @@ LEVELS_MAX = 64
 
 @selection(
     "run_id", "stage", "status", "outcome", "agent_id", "label", "respawned_from", "created_at",
-    "stages",
+    "stages", "task_preview", "error", "input_tokens", "output_tokens", "estimated_cost_usd",
 )  # fmt: skip
-class TreeRunView(RunView):
-    """A run in a tree. `respawnedFrom` is the run that it was respawned from, in any tree."""
+class TreeRunView(RunMetadataView):
+    """A run in a tree. `respawnedFrom` is the run that it was respawned from, in any tree. `error`
+    is a preview of why it failed. Tokens and cost are null until it has ended."""
+
+    input_tokens: int | None
+    output_tokens: int | None
 
 
-@selection(*TreeRunView.model_fields, "rule", "child_session_key")
-class RefusedRunView(RunView):
+@selection(
+    *(name for name in TreeRunView.model_fields if not name.endswith(("_tokens", "_usd"))),
+    "rule",
+    "child_session_key",
+)
+class RefusedRunView(RunMetadataView):
     """A run that was refused, and the rule that refused it. `childSessionKey` is the session that a
-    refused message was sent to; for most spawns it is null."""
+    refused message was sent to; for most spawns it is null. `error` is a preview of the refusal."""
 
 
 class TreeNodeView(View):
     """A session with its own runs in order of creation, and the sessions below it. `sessionKey` is
-    null for a spawn that is being prepared and has no session yet. If `childrenCut`, there may be
+    null for a spawn that is being prepared and has no session yet. `own` counts its runs, with
+    tokens and cost of those that have ended, and `total` those runs and all in the nodes below it
+    that the answer has. If `childrenCut`, there may be
     more children than those in `children`: request the tree of this session. `refused` are the
     refused runs that this session requested, in order of creation: spawns, and messages to its
     children. If `refusedCut`, there may be more: list runs to see them."""
@@ -54,6 +68,8 @@ class TreeNodeView(View):
     open: bool
     created_at: datetime
     active_children: int
+    own: UsageTotalsView
+    total: UsageTotalsView
     runs: list[TreeRunView]
     children: "list[TreeNodeView]"
     children_cut: bool
@@ -106,12 +122,13 @@ class GetSessionTree(ReadAsOf):
     summary="Show a session and everything below it",
     description=(
         "Returns the session with its own runs and, below it, the sessions that it spawned, each"
-        " with its runs, the position and instant of every stage, and the number of places that"
-        " it occupies. The tree is filled level by level, up to `limit` nodes. `cut` says that"
-        " nodes are missing; `childrenCut` of a node that they are below it, and its own tree has"
-        " them. `refused` of a node are the refused spawns that it requested, each with its"
-        " `rule`, up to `limit` in the whole tree. `refusedCut` says that there are more: list"
-        " runs to see them."
+        " with its runs, the position and instant of every stage, the tokens and cost of its runs"
+        " (`own`) and of those and all below it (`total`), and the number of places that it"
+        " occupies. The tree is filled level by level, up to `limit` nodes. `cut` says that nodes"
+        " are missing; `childrenCut` of a node that they are below it, and its own tree has them."
+        " `refused` of a node are the refused spawns that it requested, each with its `rule`, up"
+        " to `limit` in the whole tree. `refusedCut` says that there are more: list runs to see"
+        " them."
     ),
     errors=("not_found",),
     command=Command(
@@ -142,14 +159,21 @@ async def get_session_tree(
     )
     root.runs = list(own)
     bars = [bar for node in nodes for bar in (*node.runs, *node.refused)]
-    stages = await services.run_bars.stages({bar.run_id: bar.version for bar in bars})
+    stages, details = await asyncio.gather(
+        services.run_bars.stages({bar.run_id: bar.version for bar in bars}),
+        services.run_bars.details(bars),
+    )
+    texts = await services.work.contents.previews(
+        ref for found in details.values() for ref in (found.task, found.error) if ref is not None
+    )
+    runs = _RunViews(stages, details, texts)
     instant = moment.instant or await services.work.log.recorded_at(moment.position)
     view = SessionTreeView(
         position=moment.position,
         at=instant,
         nodes=len(nodes),
         cut=any(node.children_cut for node in nodes),
-        root=_node_view(root, sessions, stages),
+        root=_node_view(root, sessions, runs)[0],
     )
     return Answer(view, moment.position)
 
@@ -219,13 +243,44 @@ def _mark_cut(parents: Mapping[str, _Node], last: str) -> None:
         parents[key].children_cut = True
 
 
+class _RunViews(NamedTuple):
+    """What views of runs are made from, by run, and texts by content id."""
+
+    stages: Mapping[UUID, Sequence[ReachedStage]]
+    details: Mapping[UUID, RunDetails]
+    texts: Mapping[UUID, str]
+
+    def of(self, form: type[R], bar: RunBar) -> R:
+        """Return a run in a form."""
+        details = self.details[bar.run_id]
+        cost = details.cost_usd
+        return view_of_bar(
+            form,
+            bar,
+            self.stages,
+            task_preview=text_of(details.task, self.texts),
+            error=text_of(details.error, self.texts),
+            input_tokens=details.input_tokens,
+            output_tokens=details.output_tokens,
+            estimated_cost_usd=float(cost) if cost is not None else None,
+        )
+
+
 def _node_view(
-    node: _Node,
-    sessions: Mapping[str, SessionBar],
-    stages: Mapping[UUID, Sequence[ReachedStage]],
-) -> TreeNodeView:
+    node: _Node, sessions: Mapping[str, SessionBar], runs: _RunViews
+) -> tuple[TreeNodeView, UsageSum]:
+    """Return the view of a node, and its usage with that of all nodes below it."""
     session = sessions.get(node.session_key) if node.session_key is not None else None
-    return TreeNodeView(
+    own, total = UsageSum(), UsageSum()
+    for bar in node.runs:
+        own.add(runs.details[bar.run_id])
+    total.add(own)
+    children = []
+    for child in node.children:
+        view, usage = _node_view(child, sessions, runs)
+        children.append(view)
+        total.add(usage)
+    node_view = TreeNodeView(
         session_key=node.session_key,
         session_id=session.session_id if session else None,
         agent_id=session.agent_id if session else node.agent_id,
@@ -234,9 +289,12 @@ def _node_view(
         open=session.stage == "open" if session else True,
         created_at=session.created_at if session else node.created_at,
         active_children=session.active_children if session else 0,
-        runs=[view_of_bar(TreeRunView, bar, stages) for bar in node.runs],
-        children=[_node_view(child, sessions, stages) for child in node.children],
+        own=UsageTotalsView(**own.fields),
+        total=UsageTotalsView(**total.fields),
+        runs=[runs.of(TreeRunView, bar) for bar in node.runs],
+        children=children,
         children_cut=node.children_cut,
-        refused=[view_of_bar(RefusedRunView, bar, stages) for bar in node.refused],
+        refused=[runs.of(RefusedRunView, bar) for bar in node.refused],
         refused_cut=node.refused_cut,
     )
+    return node_view, total

@@ -491,10 +491,12 @@ def error_text(run: Run) -> ContentRef | None:
     return run.refusal.text if run.refusal is not None else run.error
 
 
-def view_of_bar(form: type[R], bar: RunBar, stages: Mapping[UUID, Sequence[ReachedStage]]) -> R:
-    """Return a run in a form whose fields all follow from its bar and its stages."""
+def view_of_bar(
+    form: type[R], bar: RunBar, stages: Mapping[UUID, Sequence[ReachedStage]], **members: Any
+) -> R:
+    """Return a run in a form whose fields follow from its bar, its stages and these members."""
     status = status_of_stage(bar.stage, bar.outcome, waits=bar.waits)
-    return form.from_source(bar, status=status, stages=stages[bar.run_id])
+    return form.from_source(bar, status=status, stages=stages[bar.run_id], **members)
 
 
 def _preamble(run: Run) -> PreambleView | None:

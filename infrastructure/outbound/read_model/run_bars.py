@@ -1,6 +1,7 @@
 """Reads of runs as bars: columns of their rows, and their stages from their events."""
 
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from operator import attrgetter
 from typing import Any
 from uuid import UUID
@@ -8,10 +9,10 @@ from uuid import UUID
 from psycopg_pool import AsyncConnectionPool
 
 from application.ports.registry import RunQuery
-from application.ports.run_bars import ReachedStage, RunBar, SessionBar
+from application.ports.run_bars import ReachedStage, RunBar, RunDetails, SessionBar
 from application.projections.fold import FOREVER
-from domain.run.lifecycle import STAGE_REACHED_BY
-from domain.values.record import run_stream
+from domain.run.lifecycle import OVER, STAGE_REACHED_BY
+from domain.values.record import ContentRef, run_stream
 from infrastructure.outbound.log.read.coalesced_reads import CoalescedReads
 from infrastructure.outbound.log.read.fold_input import sessions_folded
 from infrastructure.outbound.log.read.moments import Moment
@@ -43,6 +44,15 @@ STAGES = (
     " CROSS JOIN LATERAL (SELECT version, type, position, recorded_at FROM events"
     " WHERE events.stream = t.stream AND version <= t.until AND type = ANY(%s::text[])"
     " ORDER BY version) AS one ORDER BY t.place, one.version"
+)
+# The event that ends a run sets its error and usage, and nothing changes them or its task. So the
+# last row of a run has them for each position at which it was over.
+DETAILS = (
+    "SELECT t.run_id, facts.task, coalesce(facts.refusal -> 'text', facts.error), facts.usage"
+    " FROM unnest(%s::uuid[]) AS t (run_id) CROSS JOIN LATERAL"
+    f" (SELECT state FROM runs WHERE runs.run_id = t.run_id AND to_position = {FOREVER}"
+    " ORDER BY from_position DESC LIMIT 1) AS newest, json_to_record(newest.state::json)"
+    " AS facts (task json, error json, refusal json, usage json)"
 )
 RUNS_OF_A_SESSION = (
     f"SELECT run_id FROM runs WHERE child_session_key = %s AND to_position = {FOREVER}"
@@ -109,6 +119,19 @@ class PostgresRunBars:
             cursor = await connection.execute(*query)
             return [RunBar(*row) for row in await cursor.fetchall()]
 
+    async def details(self, bars: Sequence[RunBar]) -> Mapping[UUID, RunDetails]:
+        """Return the details of runs, from their last rows."""
+        stages = {bar.run_id: bar.stage for bar in bars}
+        async with borrow_connection(self._pool) as connection:
+            cursor = await connection.execute(DETAILS, [list(stages)])
+            rows = await cursor.fetchall()
+        return {
+            run_id: _details(task, error, usage)
+            if stages[run_id] in OVER
+            else RunDetails(_content_ref(task))
+            for run_id, task, error, usage in rows
+        }
+
     async def own_runs(self, session_key: str, *, at: int, limit: int) -> Sequence[RunBar]:
         """Return the runs of a child session, by the index of children's keys."""
         async with borrow_connection(self._pool) as connection:
@@ -143,6 +166,27 @@ class PostgresRunBars:
             run_id: stages if stages is not None else found.get((run_id, versions[run_id]), ())
             for run_id, stages in known.items()
         }
+
+
+def _details(
+    task: Mapping[str, Any], error: Mapping[str, Any] | None, usage: Mapping[str, Any] | None
+) -> RunDetails:
+    details = RunDetails(_content_ref(task), _content_ref(error) if error is not None else None)
+    if usage is None:
+        return details
+    costs = [(model.get("model") or "", model.get("costUsd")) for model in usage["models"]]
+    priced = [Decimal(str(cost)) for _, cost in costs if cost is not None]
+    return details._replace(
+        input_tokens=usage.get("inputTokens", 0),
+        output_tokens=usage.get("outputTokens", 0),
+        cost_usd=sum(priced, Decimal()) if priced else None,
+        models=frozenset(name for name, _ in costs),
+        unpriced_models=frozenset(name for name, cost in costs if cost is None),
+    )
+
+
+def _content_ref(members: Mapping[str, Any]) -> ContentRef:
+    return ContentRef(id=UUID(members["id"]), bytes=members["bytes"], hmac=members["hmac"])
 
 
 async def _stages_of(

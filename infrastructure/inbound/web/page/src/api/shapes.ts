@@ -597,6 +597,8 @@ export interface RefusedRunView {
   respawnedFrom: string | null
   createdAt: string
   stages: ReachedStageView[]
+  taskPreview: string | null
+  error: string | null
   rule: 'agent_id' | 'mode' | 'depth' | 'tools' | 'active_children' | 'require_agent_id' | 'allow_agents' | 'shared_context' | 'dependency_unknown' | 'dependency_ambiguous' | 'reference_unknown' | 'reference_ambiguous' | 'dependency_cycle' | 'dependency_failed' | 'agent_unknown' | 'sandbox' | 'thinking' | 'runtime' | 'credentials' | 'workspace' | 'thread_binding' | 'context_fork' | 'attachments' | 'context_engine' | 'stopped' | 'erased' | 'batch' | null
   childSessionKey: string | null
 }
@@ -1123,6 +1125,8 @@ export interface TreeNodeView {
   open: boolean
   createdAt: string
   activeChildren: number
+  own: UsageTotalsView
+  total: UsageTotalsView
   runs: TreeRunView[]
   children: TreeNodeView[]
   childrenCut: boolean
@@ -1140,6 +1144,20 @@ export interface TreeRunView {
   respawnedFrom: string | null
   createdAt: string
   stages: ReachedStageView[]
+  taskPreview: string | null
+  error: string | null
+  inputTokens: number | null
+  outputTokens: number | null
+  estimatedCostUsd: number | null
+}
+
+export interface UsageTotalsView {
+  runs: number
+  inputTokens: number
+  outputTokens: number
+  estimatedCostUsd: number | null
+  models: number
+  unpricedModels: number
 }
 
 export interface UsageView {

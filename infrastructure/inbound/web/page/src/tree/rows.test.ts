@@ -5,10 +5,12 @@ import { runsBelow } from './descent'
 import { piecesOf } from './pieces'
 import { treeRows } from './rows'
 
+const none = { runs: 0, inputTokens: 0, outputTokens: 0, estimatedCostUsd: null, models: 0, unpricedModels: 0 }
+
 function node(key: string, depth: number, children: TreeNodeView[] = []): TreeNodeView {
   return {
     sessionKey: key, sessionId: key, agentId: null, depth, role: null, open: true, createdAt: '', activeChildren: 0,
-    runs: [], children, childrenCut: false, refused: [], refusedCut: false,
+    own: none, total: none, runs: [], children, childrenCut: false, refused: [], refusedCut: false,
   }
 }
 
