@@ -62,8 +62,8 @@ COUNTED = (
 RANGES = (
     f"SELECT t.place, type, {_KIND}, count(*) FROM unnest(%s::bigint[], %s::bigint[])"
     " WITH ORDINALITY AS t (after, until, place) CROSS JOIN LATERAL"
-    " (SELECT type, state FROM events WHERE position > t.after AND position <= t.until OFFSET 0) AS one"
-    " GROUP BY 1, 2, 3"
+    " (SELECT type, state FROM events WHERE position > t.after AND position <= t.until OFFSET 0)"
+    " AS one GROUP BY 1, 2, 3"
 )
 INSTANTS = "SELECT position, recorded_at FROM events WHERE position = ANY(%s::bigint[])"
 POSITIONS = (
