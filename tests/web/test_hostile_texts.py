@@ -138,7 +138,7 @@ def test_a_bar_is_named_beside_what_became_of_it(page: Page) -> None:
     bars = page.get_by_role("application")
     expect(bars).to_be_visible()
     bars.press("ArrowRight")
-    expect(page.get_by_role("link", name="As it began")).to_be_visible()
+    expect(page.get_by_role("link", name="View at its start")).to_be_visible()
     assert faults_of_texts(page) == []
     named = page.get_by_text(VISIBLE).first
     assert named.evaluate("one => getComputedStyle(one).unicodeBidi") == "isolate"

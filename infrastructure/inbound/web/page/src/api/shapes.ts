@@ -921,6 +921,14 @@ export interface RunningView {
   holder: string | null
 }
 
+export interface SessionStoppedAnswer {
+  sessionKey: string
+  sessionId: string
+  runId: string | null
+  wasOver: boolean
+  closed: boolean
+}
+
 export interface SessionTreeView {
   position: number
   at: string | null
@@ -1293,6 +1301,7 @@ export const ROUTES = {
   spawn: 'POST /v1/spawns',
   startVerification: 'POST /v1/log/verifications',
   stopRun: 'POST /v1/runs/{runId}/stop',
+  stopSession: 'POST /v1/sessions/{key}/stop',
   stopVerification: 'POST /v1/log/verifications/current/stop',
   tradePageCode: 'POST /v1/page-tokens',
   whatIf: 'POST /v1/what-if',
@@ -1508,6 +1517,9 @@ export interface Parameters {
   stopRun: {
     runId: string
   }
+  stopSession: {
+    key: string
+  }
   stopVerification: Record<string, never>
   tradePageCode: Record<string, never>
   whatIf: Record<string, never>
@@ -1522,6 +1534,7 @@ export interface Bodies {
   spawn: SpawnRequest
   startVerification: Record<string, never>
   stopRun: StopBody
+  stopSession: StopBody
   stopVerification: Record<string, never>
   tradePageCode: PageTokenBody
   whatIf: WhatIfBody
@@ -1560,6 +1573,7 @@ export interface Answers {
   spawn: AcceptedBatchOfOne | AcceptedSpawn | AcceptedBatch
   startVerification: VerificationStartView
   stopRun: StoppedAnswer
+  stopSession: SessionStoppedAnswer
   stopVerification: VerificationStopView
   tradePageCode: PageTokenAnswer
   whatIf: WhatIfVerdictView | WhatIfProgressView | WhatIfTotalsView | WhatIfFailureView

@@ -1,18 +1,25 @@
-// An axis of time on which pauses are folded: what happened stands side by side, whatever lies between.
+// A time axis with its long pauses folded, so that bars stay wide enough to read.
 
 export interface Stretch {
   start: number
   end: number
 }
 
+/** A part of the axis without a folded pause. */
+export interface AxisPart extends Stretch {
+  /** Where its start is. */
+  place: number
+}
+
 export interface Axis {
-  /** How long the folded axis is, in its own unit: milliseconds, breaks counted as short ones. */
+  /** Its length in milliseconds, with each folded pause as a short gap. */
   length: number
-  /** Where an instant stands on it. */
+  /** Return where an instant is. */
   place: (instant: number) => number
-  /** Which instant stands there. */
+  /** Return the instant at a place. */
   instant: (place: number) => number
-  /** Where pauses are folded, and how long they were in milliseconds. */
+  parts: AxisPart[]
+  /** Folded pauses: where they are, and how many milliseconds they took. */
   breaks: { place: number; took: number }[]
 }
 
@@ -20,42 +27,39 @@ const PAUSE_SHARE = 0.05
 const PAUSE_MS_MIN = 1_000
 const BREAK_SHARE = 0.02
 
-/** The axis for what happened in these stretches. Pauses longer than a twentieth of all that was busy
- * are folded. */
+/** Return the axis for these stretches. A pause is folded if it is longer than 5 % of the time in which
+ * something ran, and than one second. */
 export function foldedAxis(stretches: Stretch[]): Axis {
   const busy = merged(stretches)
-  if (busy.length === 0) return { length: 1, place: () => 0, instant: () => 0, breaks: [] }
+  if (busy.length === 0) return { length: 1, place: () => 0, instant: () => 0, parts: [], breaks: [] }
   const worked = busy.reduce((sum, one) => sum + one.end - one.start, 0)
   const pauseMax = Math.max(PAUSE_MS_MIN, worked * PAUSE_SHARE)
-  const parts: Stretch[] = []
+  const joined: Stretch[] = []
   for (const one of busy) {
-    const last = parts.at(-1)
+    const last = joined.at(-1)
     if (last && one.start - last.end <= pauseMax) last.end = one.end
-    else parts.push({ ...one })
+    else joined.push({ ...one })
   }
-  const shown = parts.reduce((sum, one) => sum + one.end - one.start, 0)
+  const shown = joined.reduce((sum, one) => sum + one.end - one.start, 0)
   const gap = Math.max(1, shown * BREAK_SHARE)
-  const begins: number[] = []
   let at = 0
-  for (const part of parts) {
-    begins.push(at)
+  const parts = joined.map((part): AxisPart => {
+    const place = at
     at += part.end - part.start + gap
-  }
-  const length = Math.max(1, at - gap)
+    return { ...part, place }
+  })
   return {
-    length,
+    length: Math.max(1, at - gap),
+    parts,
     place: (instant) => {
-      const index = lastNotAbove(parts, instant, (part) => part.start)
-      if (index < 0) return 0
-      const part = parts[index]!
-      return begins[index]! + Math.min(instant, part.end) - part.start
+      const part = parts[lastNotAbove(parts, instant, (one) => one.start)]
+      return part === undefined ? 0 : part.place + Math.min(instant, part.end) - part.start
     },
     instant: (place) => {
-      const index = Math.max(0, lastNotAbove(begins, place, (begin) => begin))
-      const part = parts[index]!
-      return Math.min(part.end, part.start + Math.max(0, place - begins[index]!))
+      const part = parts[Math.max(0, lastNotAbove(parts, place, (one) => one.place))]!
+      return Math.min(part.end, part.start + Math.max(0, place - part.place))
     },
-    breaks: parts.slice(1).map((part, index) => ({ place: begins[index + 1]! - gap / 2, took: part.start - parts[index]!.end })),
+    breaks: parts.slice(1).map((part, index) => ({ place: part.place - gap / 2, took: part.start - parts[index]!.end })),
   }
 }
 
@@ -70,7 +74,7 @@ function merged(stretches: Stretch[]): Stretch[] {
   return busy
 }
 
-/** The index of the last item whose value is not above `wanted`; -1 when all are. */
+/** Return the index of the last item whose value is not above `wanted`; -1 if all are. */
 export function lastNotAbove<T>(items: T[], wanted: number, value: (item: T) => number): number {
   let low = 0
   let high = items.length

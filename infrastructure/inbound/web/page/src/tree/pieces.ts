@@ -1,23 +1,23 @@
-// A run as a stretch of time, in the pieces that its stages make: prepared, queued, at work.
+// The pieces of a run's bar: prepared, queued, running.
 
-import type { RunBarView } from '../api/shapes'
+import type { ReachedStageView } from '../api/shapes'
 
 export interface Pieces {
   start: number
-  /** Since when it waited for its lane; `started` when it did not. */
+  /** When it joined its lane's queue; `started` if it never did. */
   queued: number
-  /** Since when it was at work; `end` when it never was. */
+  /** When its child started; `end` if it never did. */
   started: number
   end: number
 }
 
-/** What is not over goes on up to `now`. */
-export function piecesOf(bar: Pick<RunBarView, 'stages'>, now: number): Pieces {
+/** Return the pieces of a run, in milliseconds. A run that is not over goes on until `now`. */
+export function piecesOf({ stages }: { stages: ReachedStageView[] }, now: number): Pieces {
   const reached = (...names: string[]): number | undefined => {
-    const found = bar.stages.find((one) => names.includes(one.stage))
+    const found = stages.find((one) => names.includes(one.stage))
     return found && Date.parse(found.at)
   }
-  const start = Date.parse(bar.stages[0]?.at ?? '') || 0
+  const start = Date.parse(stages[0]?.at ?? '') || 0
   const end = Math.max(start, reached('ended', 'refused') ?? now)
   const started = reached('started') ?? end
   return { start, queued: reached('queued') ?? started, started, end }

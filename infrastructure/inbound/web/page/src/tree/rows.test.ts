@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest'
 
 import type { RefusedRunView, SessionTreeView, TreeNodeView, TreeRunView } from '../api/shapes'
-import { runsBelow } from './descent'
 import { piecesOf } from './pieces'
-import { treeRows } from './rows'
+import { nameOf, statusesOf, treeRows } from './rows'
 
 const none = { runs: 0, inputTokens: 0, outputTokens: 0, estimatedCostUsd: null, models: 0, unpricedModels: 0 }
 
@@ -28,17 +27,20 @@ describe('rows of a tree', () => {
     expect(treeRows(whole, new Set()).map((row) => `${row.level}${row.key}`)).toEqual(['0root', '1a', '1no', '1b'])
     expect(treeRows(whole, new Set(['root']))).toMatchObject([{ key: 'root', hasChildren: true }])
   })
-  test('are not there below a folded one', () => expect(shown('a')).toEqual(['0root', '1a', '1b']))
-})
-
-describe('runs below a session', () => {
-  const run = (depth: number, requesterSessionKey: string, childSessionKey: string | null) => ({ depth, requesterSessionKey, childSessionKey })
-
-  test('are those that it and its children asked for, refused ones with them, in whatever order they come', () => {
-    const runs = [run(3, 'a1', null), run(2, 'b', 'b1'), run(2, 'a', 'a1'), run(1, 'root', 'b'), run(1, 'root', 'a')]
-    expect(runsBelow(runs, 'a')).toEqual([runs[0], runs[2]])
-    expect(runsBelow(runs, 'root')).toEqual(runs)
+  test('are counted by state with all runs of a session', () => {
+    const run = (status: TreeRunView['status']) => ({ status, stages: [] as TreeRunView['stages'] }) as TreeRunView
+    const several = { ...tree, root: { ...node('root', 0, [{ ...node('a', 1), runs: [run('done'), run('running')] }]), refused: [run('refused') as unknown as RefusedRunView] } }
+    expect(statusesOf(treeRows(several, new Set()))).toEqual({ done: 1, running: 1, refused: 1 })
   })
+  test('are named by label, task, agent and session, in this order', () => {
+    const run = (label: string | null, taskPreview: string | null) => ({ label, taskPreview, agentId: 'summer' }) as TreeRunView
+    const session = node('agent:summer:subagent:15845153-8148-4b5c-9d5e-000000000000', 1)
+    expect(nameOf({ node: session, run: run('count', 'Count it') })).toBe('count')
+    expect(nameOf({ node: session, run: run(null, 'Count it') })).toBe('Count it')
+    expect(nameOf({ node: session, run: run(null, null) })).toBe('summer · 15845153')
+    expect(nameOf({ node: null, run: run(null, null) })).toBe('summer (no task)')
+  })
+  test('are not there below a folded one', () => expect(shown('a')).toEqual(['0root', '1a', '1b']))
 })
 
 describe('pieces of a bar', () => {

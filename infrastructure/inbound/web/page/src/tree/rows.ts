@@ -1,23 +1,27 @@
-// A tree of sessions as rows: a session, its runs, and below it those that it asked for, refused ones too.
+// A tree of sessions as rows: a session, its runs, and below it those that it spawned, refused ones too.
 
 import type { RefusedRunView, SessionTreeView, TreeNodeView, TreeRunView } from '../api/shapes'
+import { humanName } from '../parts/names'
+import type { State } from '../parts/states'
+
+export type TreeRun = TreeRunView | RefusedRunView
 
 export interface TreeRow {
   key: string
   level: number
-  /** The session; null for a run that was refused, which has none. */
+  /** The session; null for a refused run, which has none. */
   node: TreeNodeView | null
-  /** The newest run of the session; null for the root, which nobody spawned. */
-  run: TreeRunView | RefusedRunView | null
-  /** How many of its runs came before that one. */
-  earlier: number
+  /** The newest run of the session; null for a session that nobody spawned. */
+  run: TreeRun | null
+  /** All its runs, oldest first. */
+  runs: TreeRun[]
   hasChildren: boolean
   isFolded: boolean
 }
 
 type Below = { level: number; position: number } & ({ node: TreeNodeView } | { refused: RefusedRunView })
 
-/** The rows in the order of the tree, without what is below a folded one. */
+/** Return the rows in the order of the tree, without those below a folded one. */
 export function treeRows(tree: SessionTreeView, folded: ReadonlySet<string>): TreeRow[] {
   const rows: TreeRow[] = []
   const left: Below[] = [{ node: tree.root, level: 0, position: 0 }]
@@ -25,7 +29,7 @@ export function treeRows(tree: SessionTreeView, folded: ReadonlySet<string>): Tr
     const { level } = next
     if ('refused' in next) {
       const run = next.refused
-      rows.push({ key: run.runId, level, node: null, run, earlier: 0, hasChildren: false, isFolded: false })
+      rows.push({ key: run.runId, level, node: null, run, runs: [run], hasChildren: false, isFolded: false })
       continue
     }
     const { node } = next
@@ -38,7 +42,7 @@ export function treeRows(tree: SessionTreeView, folded: ReadonlySet<string>): Tr
     rows.push({
       key, level, node, isFolded,
       run: node.runs.at(-1) ?? null,
-      earlier: Math.max(0, node.runs.length - 1),
+      runs: node.runs,
       hasChildren: below.length > 0 || node.childrenCut,
     })
     if (!isFolded) left.push(...below.sort((one, other) => one.position - other.position).reverse())
@@ -47,3 +51,22 @@ export function treeRows(tree: SessionTreeView, folded: ReadonlySet<string>): Tr
 }
 
 const createdAt = (run: Pick<TreeRunView, 'stages'> | undefined): number => run?.stages[0]?.position ?? 0
+
+/** Return the name of a row for people: its label, else its task, else agent and session. */
+export function nameOf({ node, run }: Pick<TreeRow, 'node' | 'run'>): string {
+  const given = run?.label ?? run?.taskPreview
+  if (given) return given
+  if (!node?.sessionKey) return run === null ? '(unknown session)' : `${run.agentId ?? 'a run'} (no task)`
+  const { agent, detail } = humanName(node.sessionKey)
+  return detail === '' ? agent : `${agent} · ${detail}`
+}
+
+/** Return the number of runs of a tree by state. */
+export function statusesOf(rows: TreeRow[]): Partial<Record<State, number>> {
+  const found: Partial<Record<State, number>> = {}
+  for (const { runs } of rows) for (const { status } of runs) found[status] = (found[status] ?? 0) + 1
+  return found
+}
+
+/** States of runs that a stop ends. */
+export const STOPPABLE: readonly State[] = ['preparing', 'waiting', 'queued', 'running']

@@ -1,0 +1,20 @@
+import { describe, expect, test } from 'vitest'
+
+import type { RunBarView } from '../api/shapes'
+import { rootsOf } from './roots'
+
+const bar = (depth: number, requesterSessionKey: string, childSessionKey: string | null, status: RunBarView['status'], position: number): RunBarView => ({
+  runId: String(position), stage: 'ended', status, agentId: null, label: null, depth, requesterSessionKey, childSessionKey,
+  outcome: status === 'done' ? 'success' : status === 'failed' ? 'error' : null, parentRunId: null, respawnedFrom: null,
+  stages: [{ stage: 'requested', position, at: `at ${position}` }],
+})
+
+describe('roots of runs', () => {
+  test('count the runs of a whole tree, in whatever order they come', () => {
+    const [root, ...others] = rootsOf([bar(3, 'a1', null, 'refused', 7), bar(2, 'a', 'a1', 'running', 5), bar(1, 'main', 'a', 'failed', 2), bar(1, 'main', 'b', 'done', 3)])
+    expect(others).toEqual([])
+    expect(root).toEqual({ sessionKey: 'main', runs: 4, active: 1, running: 1, failed: 1, refused: 1, ended: 2, lastAt: 'at 7', lastPosition: 7 })
+  })
+  test('are in the order of their newest activity', () =>
+    expect(rootsOf([bar(1, 'one', null, 'done', 1), bar(1, 'two', null, 'done', 9), bar(1, 'three', null, 'done', 4)]).map(({ sessionKey }) => sessionKey)).toEqual(['two', 'three', 'one']))
+})

@@ -1,0 +1,46 @@
+// Bars of all runs, summed by the session at the top of each tree.
+
+import type { RunBarView } from '../api/shapes'
+
+export interface Root {
+  sessionKey: string
+  runs: number
+  /** Runs that are not over. */
+  active: number
+  running: number
+  /** Runs that failed or timed out. */
+  failed: number
+  refused: number
+  /** Runs that have ended; with each of them the cost may grow. */
+  ended: number
+  /** The newest instant of a stage, and its position. */
+  lastAt: string
+  lastPosition: number
+}
+
+/** Return the roots of these runs, the one with the newest activity first. */
+export function rootsOf(bars: RunBarView[]): Root[] {
+  const rootBySession = new Map<string, string>()
+  const roots = new Map<string, Root>()
+  for (const bar of [...bars].sort((one, other) => one.depth - other.depth)) {
+    const key = rootBySession.get(bar.requesterSessionKey) ?? bar.requesterSessionKey
+    if (bar.childSessionKey !== null) rootBySession.set(bar.childSessionKey, key)
+    let root = roots.get(key)
+    if (root === undefined) {
+      root = { sessionKey: key, runs: 0, active: 0, running: 0, failed: 0, refused: 0, ended: 0, lastAt: '', lastPosition: 0 }
+      roots.set(key, root)
+    }
+    root.runs += 1
+    if (bar.status === 'running') root.running += 1
+    if (bar.status === 'failed' || bar.status === 'timeout') root.failed += 1
+    if (bar.status === 'refused') root.refused += 1
+    else if (bar.outcome === null) root.active += 1
+    else root.ended += 1
+    const last = bar.stages.at(-1)
+    if (last !== undefined && last.position > root.lastPosition) {
+      root.lastAt = last.at
+      root.lastPosition = last.position
+    }
+  }
+  return [...roots.values()].sort((one, other) => other.lastPosition - one.lastPosition)
+}
