@@ -57,7 +57,12 @@ export function nameOf({ node, run }: Pick<TreeRow, 'node' | 'run'>): string {
   const given = run?.label ?? run?.taskPreview
   if (given) return given
   if (!node?.sessionKey) return run === null ? '(unknown session)' : `${run.agentId ?? 'a run'} (no task)`
-  const { agent, detail } = humanName(node.sessionKey)
+  return nameOfSession(node.sessionKey)
+}
+
+/** Return the name of a session for people: `main · harbours`. */
+export function nameOfSession(key: string): string {
+  const { agent, detail } = humanName(key)
   return detail === '' ? agent : `${agent} · ${detail}`
 }
 
