@@ -211,9 +211,12 @@ def test_key_goes_to_the_start_of_a_run(window: Page, storm: Storm) -> None:
     expect(rows_of(window).last).to_contain_text("preparing")
 
 
-LINE_COLOR = """canvas => [...canvas.getContext('2d').getImageData(
-    canvas.width - 1, canvas.height - 40, 1, 1).data]"""
-STATE_RUNNING = [0x00, 0x5E, 0xA6]
+LINE_COLORS = """canvas => {
+  const { data } = canvas.getContext('2d').getImageData(canvas.width - 1, canvas.height - 40, 1, 1)
+  const probe = document.body.appendChild(document.createElement('span'))
+  probe.style.color = 'var(--state-running)'
+  return [`rgb(${data.slice(0, 3).join(', ')})`, getComputedStyle(probe).color]
+}"""
 
 
 @pytest.mark.nightly
@@ -228,7 +231,8 @@ def test_past_tree_address_shows_its_moment(window: Page, storm: Storm) -> None:
         window.goto(f"/ui/tree?at={at}")
     expect(window.get_by_text(f"{len(then)} runs. Arrows")).to_be_visible()
     bars = window.get_by_role("application", name=f"Runs as bars in time, as of {instant} UTC")
-    assert bars.locator("canvas").evaluate(LINE_COLOR)[:3] == STATE_RUNNING
+    drawn, wanted = bars.locator("canvas").evaluate(LINE_COLORS)
+    assert drawn == wanted
     window.get_by_role("button", name="The same by command and by request").click()
     expect(window.get_by_text(f"GET /v1/timeline?limit=5000&buckets=0&at={at}")).to_be_visible()
 
