@@ -18,12 +18,18 @@ from tests.support.tiers import nightly_but
 pytestmark = pytest.mark.server
 Storm = tuple[Server, StormRecord]
 HEADER_PX_MAX = 100
-SIZES = {"desktop": (1440, 900), "laptop": (1024, 768), "phone": (390, 844), "zoom": (720, 450)}
+SIZES = {
+    "desktop": (1440, 900),
+    "window": (1280, 800),
+    "laptop": (1024, 768),
+    "phone": (390, 844),
+    "zoom": (720, 450),
+}
 FAMILY = "agent:main:family"
 TOKEN = "token-of-one-session-0123456789abcdef"
 
 
-@pytest.mark.parametrize("name", nightly_but(SIZES, ["phone"]))
+@pytest.mark.parametrize("name", nightly_but(SIZES, ["window", "phone"]))
 def test_header_height_stays_in_the_past(window: Page, name: str) -> None:
     width, height = SIZES[name]
     window.set_viewport_size(ViewportSize(width=width, height=height))
@@ -37,6 +43,11 @@ def test_header_height_stays_in_the_past(window: Page, name: str) -> None:
     expect(window.get_by_role("note")).to_contain_text("This is the past")
     assert heading.bounding_box() == live
     assert window.evaluate("document.documentElement.scrollWidth") == width
+    last = window.get_by_role("navigation", name="Views").locator(":scope > *").last.bounding_box()
+    control = window.get_by_role("group", name="Time shown").bounding_box()
+    assert last is not None
+    assert control is not None
+    assert last["x"] + last["width"] <= control["x"]
     open_moment(window)
     assert faults_for_a_screen_reader(window) == []
     window.keyboard.press("Escape")
