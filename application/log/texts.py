@@ -150,3 +150,7 @@ class Contents(Protocol):
     async def previews(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
         """Return the first 200 characters of several texts."""
         ...
+
+    async def ends(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
+        """Return the last 2,000 characters of several texts, without trailing blanks."""
+        ...

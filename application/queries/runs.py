@@ -344,7 +344,12 @@ async def list_runs(
     outputs = await _outputs_so_far(services, page.runs) if is_now else None
     shown = await _shown(services, page.runs, outputs)
     view = RunListView(
-        items=await run_summaries(shown, services.work.contents, services.run_bars),
+        items=await run_summaries(
+            shown,
+            services.work.contents,
+            services.run_bars,
+            with_causes=caller.may("content"),
+        ),
         next_cursor=encode_cursor(following, log_id, question) if following else None,
         totals=(
             await run_totals(

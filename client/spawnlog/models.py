@@ -1915,7 +1915,11 @@ class RunSharedContextView(AnswerModel):
 
 
 class RunSummary(AnswerModel):
-    """A run in a list, with a preview of its task. Times are UTC; `*Ms` fields are milliseconds."""
+    """
+    A run in a list, with previews of its task and its error. For a token with scope `content`,
+    the preview of a long error ends with the line that names its cause. Times are UTC; `*Ms` fields
+    are milliseconds.
+    """
 
     run_id: str
     stage: Literal[

@@ -19,6 +19,7 @@ from application.queries.views.rule import RuleName
 from application.queries.views.run_totals import RunTotalsView
 from application.queries.views.view import View, selection
 from domain.context.attachment_manifest import FilesMismatchError, parse_file_list, relative_dir
+from domain.run.error_cause import error_line
 from domain.run.facts import (
     Cleanup,
     ContextMode,
@@ -249,7 +250,9 @@ class RunMetadataView(RunView):
     )
 )
 class RunSummary(RunMetadataView):
-    """A run in a list, with a preview of its task. Times are UTC; `*Ms` fields are milliseconds."""
+    """A run in a list, with previews of its task and its error. For a token with scope `content`,
+    the preview of a long error ends with the line that names its cause. Times are UTC; `*Ms` fields
+    are milliseconds."""
 
 
 class RunListView(View):
@@ -387,12 +390,30 @@ def _unbound_views(run: Run, texts: Mapping[UUID, str]) -> Iterator[DependencyVi
         yield DependencyView.from_source(dependency, run_id=None, state="unmet")
 
 
-async def run_summaries(runs: Sequence[Run], contents: Contents, bars: RunBars) -> list[RunSummary]:
-    """Return runs with previews of their texts."""
-    stages, texts = await asyncio.gather(
+PREVIEW_CHARACTERS = 200
+
+
+async def run_summaries(
+    runs: Sequence[Run], contents: Contents, bars: RunBars, *, with_causes: bool = False
+) -> list[RunSummary]:
+    """Return runs with previews of their texts.
+
+    With `with_causes`, the preview of an error that is longer ends with the line that names its
+    cause.
+    """
+    errors = [run.error for run in runs if run.error is not None] if with_causes else []
+    longer = [error for error in errors if error.bytes > PREVIEW_CHARACTERS]
+    stages, previews, ends = await asyncio.gather(
         bars.stages({run.run_id: run.version for run in runs}),
         contents.previews([ref for run in runs for ref in summary_texts(run)]),
+        contents.ends(longer),
     )
+    texts = dict(previews)
+    for content_id, end in ends.items():
+        line = error_line(end)
+        if len(texts.get(content_id, "")) == PREVIEW_CHARACTERS and line:
+            # Indented, as no line of an exception is.
+            texts[content_id] = f"{texts[content_id]}\n  …\n{line}"
     return [view_of_run(RunSummary, run, texts, stages[run.run_id]) for run in runs]
 
 

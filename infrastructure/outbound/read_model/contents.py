@@ -15,6 +15,10 @@ PREVIEW_CHARS = 200
 PREVIEW = f"left(body, {PREVIEW_CHARS})"
 """SQL expression: the beginning of a text."""
 
+END_CHARS = 2_000
+END = f"right(rtrim(body, E' \\n\\r\\t'), {END_CHARS})"
+"""SQL expression: the end of a text, without trailing blanks."""
+
 BODIES_MAX = 16
 """Number of texts in one query: a small text must not wait for many large ones."""
 
@@ -35,6 +39,7 @@ class PostgresContents:
         self._keys = CoalescedReads(pool, _keys)
         self._bodies = CoalescedReads(pool, partial(_column, "body"), keys_max=BODIES_MAX)
         self._previews = CoalescedReads(pool, partial(_column, PREVIEW))
+        self._ends = CoalescedReads(pool, partial(_column, END))
 
     async def key(self, session_id: UUID) -> bytes | None:
         """Return the session's key, or None if it was destroyed."""
@@ -66,6 +71,10 @@ class PostgresContents:
     async def previews(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
         """Return the first 200 characters of several texts."""
         return await self._previews.get_all(ref.id for ref in refs)
+
+    async def ends(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
+        """Return the last 2,000 characters of several texts, without trailing blanks."""
+        return await self._ends.get_all(ref.id for ref in refs)
 
 
 async def _keys(connection: LogConnection, session_ids: Sequence[UUID]) -> Mapping[UUID, bytes]:

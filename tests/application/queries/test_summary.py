@@ -81,6 +81,21 @@ async def _listed(services: QueryServices, by: Caller = READER, **query: Any) ->
     return (await list_runs(services, by, ListRuns(**query))).view
 
 
+async def test_preview_of_long_error_ends_with_its_cause(
+    services: QueryServices, storm: Storm
+) -> None:
+    frames = "".join(f"  File 'tide.py', line {line}, in ask\n" for line in range(20))
+    traceback = f"Traceback (most recent call last):\n{frames}TimeoutError: no tide\n\n"
+    await storm.family.begin("long")
+    await storm.family.begin("short")
+    await storm.fail("long", traceback)
+    await storm.fail("short", "no tide")
+    errors = [run.error for run in (await _listed(services)).items]
+    assert errors == ["no tide", f"{traceback[:200]}\n  …\nTimeoutError: no tide"]
+    by_reader = await _listed(services, caller("read"))
+    assert [run.error for run in by_reader.items] == ["no tide", traceback[:200]]
+
+
 async def test_summary_counts_what_was_spawned_and_what_ended(
     services: QueryServices, storm: Storm
 ) -> None:

@@ -30,6 +30,7 @@ from infrastructure.outbound.log.read.state_cache import StateCaches
 from tests.support.memory.store import Line, Store
 
 PREVIEW_CHARS = 200
+END_CHARS = 2_000
 DEPTH_MAX = 64
 
 
@@ -370,6 +371,13 @@ class MemoryContents:
         """Return the first 200 characters of several texts."""
         texts = await self.texts(refs)
         return {content_id: text[:PREVIEW_CHARS] for content_id, text in texts.items()}
+
+    async def ends(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
+        """Return the last 2,000 characters of several texts, without trailing blanks."""
+        texts = await self.texts(refs)
+        return {
+            content_id: text.rstrip(" \n\r\t")[-END_CHARS:] for content_id, text in texts.items()
+        }
 
 
 class MemoryStagedFiles:
