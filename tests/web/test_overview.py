@@ -31,7 +31,10 @@ def tides(folder: Path) -> dict[str, Any]:
     """Return a configuration with the narrator `main` and agents whose runs fail."""
     config = narrating(folder)
     error = CAUSE.replace("<n>", "5")
+    unpriced = config["agents"]["list"][0] | {"id": "unpriced", "model": "acme/other"}
+    unpriced.pop("default")
     config["agents"]["list"] += [
+        unpriced,
         agent("tides", {"type": "scripted", "outcome": "error", "error": error}),
         agent("planner", {"type": "scripted", "outcome": "error", "error": "no plan"}),
     ]
@@ -63,14 +66,16 @@ def day(made_data_dir: Path) -> Iterator[Day]:
         with Server(copied(made_data_dir, place / "data"), config, folder=notes) as server:
             usage = {"type": "usage", "inputTokens": 500_000, "outputTokens": 0}
             done = narrate(server, said("hello"), {"say": usage | {"model": "acme/big"}})
+            other = {"say": usage | {"model": "acme/other", "inputTokens": 1_000}}
+            free = narrate(server, other, agentId="unpriced")
             failed = [server.accepted("tides", label=f"tide-{number}") for number in range(3)]
-            for run_id in (done, *failed, server.accepted("planner")):
+            for run_id in (done, free, *failed, server.accepted("planner")):
                 server.run(run_id, "announced")
             assert server.spawn("anything", agentId="nobody").status_code == 422
             wait_for(
                 "deliveries that are given up",
                 lambda: (
-                    len(server.get("/v1/announcements", state="parked", limit=10)["items"]) == 5
+                    len(server.get("/v1/announcements", state="parked", limit=10)["items"]) == 6
                 ),
             )
             ended = server.head()
@@ -132,9 +137,9 @@ def test_first_view_tells_whether_all_is_well(window: Page, day: Day) -> None:
     window.set_viewport_size({"width": 1440, "height": 900})
     window.goto("/")
     expect(window.get_by_role("heading", name="Overview")).to_be_visible()
-    expect(window.get_by_text("4 failed, 1 refused, 5 deliveries parked")).to_be_visible()
-    expect(figure(window, "spawned")).to_contain_text("11")
-    expect(figure(window, "done")).to_contain_text("1")
+    expect(window.get_by_text("4 failed, 1 refused, 6 deliveries parked")).to_be_visible()
+    expect(figure(window, "spawned")).to_contain_text("12")
+    expect(figure(window, "done")).to_contain_text("2")
     assert filters(figure(window, "failed")) == [
         ("status", "failed"),
         ("status", "timeout"),
@@ -152,9 +157,17 @@ def test_first_view_tells_whether_all_is_well(window: Page, day: Day) -> None:
     waiting = card(window, "Waiting")
     expect(waiting).to_contain_text("1 run waits for a slot: lane subagent, depth 1 is full")
     expect(waiting).to_contain_text("main · after waits for held-0")
-    parked = waiting.get_by_role("link", name="5 deliveries of 5 announcements parked")
+    parked = waiting.get_by_role("link", name="6 deliveries of 6 announcements parked")
     assert filters(parked) == [("state", "parked")]
-    expect(card(window, "Cost by agent")).to_contain_text(re.compile("main.*500 k tokens.*\\$1.00"))
+    cost = card(window, "Cost by agent")
+    expect(cost.get_by_role("listitem").nth(0)).to_contain_text(
+        re.compile(r"main.*500 k tokens.*\$1\.00")
+    )
+    expect(cost.get_by_role("listitem").nth(1)).to_contain_text(
+        re.compile("unpriced.*1,000 tokens.*no price")
+    )
+    expect(cost).to_contain_text("Without the cost of 1 agent that has no price and 3 runs still")
+    expect(card(window, "Since midnight")).to_contain_text("cost (partial)")
     record = card(window, "Log and configuration")
     expect(record).to_contain_text(re.compile("not verified yet.*revision 1.*by"))
     assert faults_for_a_screen_reader(window) == []
@@ -193,7 +206,7 @@ def test_past_is_as_of_its_moment(window: Page, day: Day) -> None:
     expect(card(window, "Running at this moment")).to_contain_text("No run is at work.")
     expect(card(window, "Waiting")).to_contain_text("No run waits.")
     figures = card(window, "Last 24 hours")
-    expect(figures.get_by_role("link", name=re.compile(" spawned"))).to_contain_text("6")
+    expect(figures.get_by_role("link", name=re.compile(" spawned"))).to_contain_text("7")
     link = figures.get_by_role("link", name=re.compile(" refused"))
     assert ("at", f"pos:{day.ended}") in filters(link)
     spawn = window.get_by_role("main").get_by_role("button", name="Spawn")
