@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from domain.values.moments import MOMENT_FORMS
 
-Meaning = Literal["run", "requester", "duration", "files", "objects", "events", "stdin"]
+Meaning = Literal["run", "requester", "duration", "moment", "files", "objects", "events", "stdin"]
 COMMAND_ITEMS_MAX = 10_000
 """Maximum number of items in a list on the command line, read in as many pages as needed."""
 
@@ -24,7 +24,8 @@ class Option:
         help: Replaces the description.
         default: The value that is sent if none is given.
         means: How the value is read: `run` is the name of a run; `requester` a session or `me`;
-            `duration` is converted to seconds; `files` are attached; `objects` are JSON objects or
+            `duration` is converted to seconds; `moment` may be a time of the terminal's zone;
+            `files` are attached; `objects` are JSON objects or
             files of them; `events` are event types; `stdin` is a text, or `-` for standard input.
         offers: Accepted values, if they differ from those of the model.
         minimum: Replaces the minimum of the model; `maximum` likewise.
@@ -115,7 +116,7 @@ USUAL: Mapping[str, Option | None] = {
     "agentId": Option(flag="--agent", metavar="ID"),
     "actor": Option(metavar="ACTOR"),
     "after": Option(metavar="POSITION", help="Only items after this position."),
-    "at": Option(metavar=_TIME, help=f"State as of this moment: {MOMENT_FORMS}."),
+    "at": Option(metavar=_TIME, means="moment", help=f"State as of this moment: {MOMENT_FORMS}."),
     "before": Option(metavar="POSITION"),
     "cause": Option(
         metavar="CAUSE",
@@ -128,9 +129,9 @@ USUAL: Mapping[str, Option | None] = {
         metavar="CURSOR",
         help="Continue from this cursor, printed as the last line of a longer list.",
     ),
-    "endedSince": Option(metavar=_TIME),
-    "endedUntil": Option(metavar=_TIME),
-    "from": Option(metavar=_TIME),
+    "endedSince": Option(metavar=_TIME, means="moment"),
+    "endedUntil": Option(metavar=_TIME, means="moment"),
+    "from": Option(metavar=_TIME, means="moment"),
     "limit": Option(help="Maximum number of items.", minimum=1, maximum=COMMAND_ITEMS_MAX),
     "q": Option(flag="--words", metavar="TEXT"),
     "requester": Option(metavar="KEY", means="requester"),
@@ -139,10 +140,10 @@ USUAL: Mapping[str, Option | None] = {
     "rule": Option(metavar="RULE"),
     "runId": Option(flag="--run", metavar="NAME", means="run", help="Only this run."),
     "session": Option(metavar="KEY"),
-    "since": Option(metavar=_TIME),
+    "since": Option(metavar=_TIME, means="moment"),
     "stage": Option(metavar="STAGE"),
     "status": Option(metavar="STATUS"),
-    "to": Option(metavar=_TIME),
+    "to": Option(metavar=_TIME, means="moment"),
     "tree": Option(metavar="KEY", help="Only the tree below this root session."),
     "types": Option(
         flag="--type",
@@ -150,7 +151,7 @@ USUAL: Mapping[str, Option | None] = {
         means="events",
         help=("Only events of this type; may be repeated."),
     ),
-    "until": Option(metavar=_TIME),
+    "until": Option(metavar=_TIME, means="moment"),
     # The command line reads all pages and prints the result, so it has no use for these.
     **dict.fromkeys(("minPosition", "order", "totals", "wait")),
 }

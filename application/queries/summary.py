@@ -100,8 +100,8 @@ class _Range(NamedTuple):
         "summary",
         "Summarize what happened since a moment.",
         options={
-            "from": Option(flag="--since", metavar="TIME"),
-            "to": Option(flag="--until", metavar="TIME"),
+            "from": Option(flag="--since", metavar="TIME", means="moment"),
+            "to": Option(flag="--until", metavar="TIME", means="moment"),
         },
         fields=(
             Column("from", "fromAt", "instant"),
@@ -111,7 +111,7 @@ class _Range(NamedTuple):
             Column("refused by", "ended.rules", "assignments"),
             Column("tokens in", "ended.inputTokens"),
             Column("tokens out", "ended.outputTokens"),
-            Column("cost", "ended.estimatedCostUsd", "dollars"),
+            Column("cost in USD", "ended.estimatedCostUsd"),
             Column("running", "live.running"),
             Column("queued", "live.queued"),
             Column("waiting", "live.waiting"),

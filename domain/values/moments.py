@@ -12,6 +12,8 @@ MOMENT_FORMS = (
     "pos:18342, an RFC 3339 instant with an offset such as 2026-03-01T09:00:00Z, a time ago such"
     " as 12h or -12h (ms, s, m, h, d or w), or a stage of a run such as run:reviewer@started"
 )
+MOMENT_EXAMPLES = "2026-11-25T18:00:00Z, -2h, pos:120 or run:reviewer@started"
+_QUOTED_CHARACTERS_MAX = 40
 _NUMBER = r"([0-9]{1,10}(?:\.[0-9]{1,3})?)"
 _UNITS = {
     "ms": timedelta(milliseconds=1),
@@ -63,7 +65,7 @@ def parse_moment(text: str, now: datetime) -> Moment:
         now: Time from which a time ago counts back.
 
     Raises:
-        ValueError: `text` is not a moment. The message lists the accepted forms.
+        ValueError: `text` is not a moment. The message has an example of each form.
     """
     if match := _POSITION.fullmatch(text):
         return int(match.group(1))
@@ -79,12 +81,20 @@ def parse_moment(text: str, now: datetime) -> Moment:
             return datetime.fromisoformat(text.upper()).astimezone(UTC)
         except (ValueError, OverflowError):
             pass
-    raise ValueError(f"a moment must be {MOMENT_FORMS}")
+    raise ValueError(f"{_quoted(text)} is not a moment. Use {MOMENT_EXAMPLES}")
 
 
 def is_time_ago(text: str) -> bool:
     """Return True if `text` is a duration with a unit, which as a moment means that long ago."""
     return _AGO.fullmatch(text) is not None
+
+
+def _quoted(text: str) -> str:
+    """Return the beginning of a text in quotes, without control characters."""
+    shown = "".join(
+        character if character.isprintable() else "?" for character in text[:_QUOTED_CHARACTERS_MAX]
+    )
+    return f'"{shown}…"' if len(text) > _QUOTED_CHARACTERS_MAX else f'"{shown}"'
 
 
 def _length(match: re.Match[str]) -> timedelta:

@@ -9,6 +9,7 @@ _MAY = {
     "infrastructure/outbound/log/read/database_clock.py": "the time before the first answer",
     "infrastructure/outbound/identity/data_directory.py": "the order of the entries of servers",
     "infrastructure/outbound/hooks/http_webhooks.py": "the receiver's clock is the world's",
+    "infrastructure/inbound/command_line/client/wall_clock.py": "the time of the terminal",
     "infrastructure/inbound/command_line/display/session_tree.py": "knows no database",
     "infrastructure/inbound/command_line/commands/run/subagents.py": "knows no database",
 }

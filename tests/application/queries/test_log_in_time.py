@@ -44,7 +44,7 @@ async def test_whole_log_needs_every_pattern(services: QueryServices, running: R
         QueryError, match="/query/from: is pos:5, which is after the end of the range, pos:3"
     ):
         await count_events(services, READER, CountEvents(begin="pos:5", end="pos:3"))
-    with pytest.raises(QueryError, match="/query/to: a moment must be pos:18342"):
+    with pytest.raises(QueryError, match=r"/query/to: .* is not a moment"):
         await count_events(services, READER, CountEvents(end="yesterday"))
 
 

@@ -263,6 +263,17 @@ def test_moment_is_position_instant_or_stage() -> None:
     assert parse_moment("run:reviewer@started", NOW) == RunStageName("run:reviewer@started")
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"), [("18:00", "18:00"), ("a\x1b[2J", "a?[2J"), ("x" * 50, f"{'x' * 40}…")]
+)
+def test_text_that_is_no_moment_is_told_what_to_try(text: str, shown: str) -> None:
+    with pytest.raises(ValueError, match="is not a moment") as refused:
+        parse_moment(text, NOW)
+    assert str(refused.value).startswith(
+        f'"{shown}" is not a moment. Use 2026-11-25T18:00:00Z, -2h, pos:120'
+    )
+
+
 NOT_LENGTHS = ["", " 5m", "5m ", "5 m", "--5m", "+5m", "5y", "m", "5.m", "36501d", "9999999999w"]
 
 

@@ -23,6 +23,7 @@ from infrastructure.inbound.command_line.client.arguments import (
     session_named,
 )
 from infrastructure.inbound.command_line.client.recorded import OPERATIONS, recorded
+from infrastructure.inbound.command_line.client.wall_clock import sent_moment
 from infrastructure.inbound.command_line.display.failures import CommandError
 from infrastructure.inbound.command_line.display.forms import Column
 from infrastructure.inbound.command_line.display.output import JsonObject
@@ -128,6 +129,8 @@ class Parameter:
                 from infrastructure.inbound.command_line.client.find_run import find_run
 
                 return find_run(client, value).run_id
+            case "moment":
+                return sent_moment(value)
             case "stdin":
                 return read_text_argument(value, self.name)
             case "files":

@@ -1,6 +1,9 @@
 """Names of runs, moments and durations on the command line."""
 
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ from infrastructure.inbound.command_line.client.find_run import (
     find_run,
     parse_run_name,
 )
+from infrastructure.inbound.command_line.client.wall_clock import wall_time
 from infrastructure.inbound.command_line.display.failures import CommandError, ResourceNotFoundError
 from tests.support.servers.command_line import Command
 from tests.support.servers.recorded_api import RecordedApi, Reply
@@ -133,6 +137,56 @@ def test_label_is_looked_up_in_all_runs(count: int) -> None:
 def test_label_beyond_searched_runs_is_not_guessed() -> None:
     with pytest.raises(CommandError, match="give the full id"):
         Runs(*([KEY] * 20), count=RUNS_SEARCHED_MAX + 1).find("reading")
+
+
+NOON = datetime(2026, 11, 26, 12, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "local"),
+    [
+        ("11:30", "2026-11-26T11:30:00"),
+        ("18:00", "2026-11-25T18:00:00"),
+        ("7:05:09", "2026-11-26T07:05:09"),
+        ("today", "2026-11-26T00:00:00"),
+        ("today 18:00", "2026-11-26T18:00:00"),
+        (" Yesterday  at 18:00 ", "2026-11-25T18:00:00"),
+        ("2026-11-25", "2026-11-25T00:00:00"),
+        ("2026-11-25 18:00", "2026-11-25T18:00:00"),
+        ("2026-11-25T18:00:01", "2026-11-25T18:00:01"),
+        ("25:00", None),
+        ("2026-02-30", None),
+        ("2026-11-25T18:00:00Z", None),
+        ("-2h", None),
+        ("pos:120", None),
+        ("run:reviewer@started", None),
+        ("tomorrow", None),
+        ("", None),
+    ],
+)
+def test_wall_time_is_read_as_people_write_it(text: str, local: str | None) -> None:
+    found = wall_time(text, NOON)
+    assert (found and found.isoformat()) == local
+
+
+@pytest.fixture
+def in_berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def test_time_of_the_terminal_is_sent_as_an_instant(
+    spawnlog: Command, api: RecordedApi, in_berlin: None
+) -> None:
+    api.on("GET", "/v1/runs", Reply({"items": []}))
+    typed = ("--since", "2026-07-01 18:00", "--ended-until", "2026-11-25")
+    assert spawnlog("run", "list", *typed, "--at", "12h").exit_code == 0
+    query = api.asked[0].query
+    assert (query["since"], query["at"]) == ("2026-07-01T16:00:00Z", "12h")
+    assert query["endedUntil"] == "2026-11-24T23:00:00Z"
 
 
 @pytest.mark.parametrize("ago", ["-2h", "2w"])
