@@ -54,7 +54,7 @@ def test_nothing_stands_beyond_the_edge_of_a_narrow_window(
             f"compare/{refused}?with={run}",
         ):
             page.goto(f"/ui/{view}")
-            expect(page.get_by_role("complementary").first).to_be_visible()
+            expect(page.get_by_role("heading", level=1)).to_be_visible()
             expect(page.get_by_text("Reading …")).to_have_count(0)
             width = page.evaluate("document.documentElement.scrollWidth")
             wide |= {view: width} if width > NARROW else {}

@@ -22,7 +22,7 @@ def test_a_tall_window_is_live_too(browser: Browser, storm: Storm, height: int) 
         page = context.new_page()
         page.set_viewport_size({"width": 1920, "height": height})
         page.goto("/ui/runs")
-        expect(page.get_by_text(re.compile(r"^\d+ runs$"))).to_be_visible()
+        expect(page.get_by_text(re.compile(r"^\d+ runs"))).to_be_visible()
         server.spawn("watched", agentId="writer", label=f"seen-at-{height}")
         expect(page.get_by_role("row").nth(1)).to_contain_text(f"seen-at-{height}")
         expect(page.get_by_role("button", name="newer events: show")).to_have_count(0)
@@ -47,7 +47,7 @@ def test_reading_on_goes_on_when_the_server_is_back(browser: Browser, storm: Sto
         expect(page.get_by_role("alert")).to_contain_text("does not answer")
         expect(page.get_by_role("alert")).to_have_count(0)
         grid.press("End")
-        chosen = page.locator("[aria-selected=true]")
+        chosen = page.locator(".line.current")
         assert int(chosen.get_attribute("aria-rowindex") or "0") > 42
         first, second = asked
         assert second - first > 0.5, "what failed is not asked again at once"
@@ -62,7 +62,7 @@ def test_k_goes_up_from_wherever_one_is(window: Page) -> None:
         grid.press("j")
     window.get_by_role("heading", name="Runs").click()
     window.keyboard.press("k")
-    expect(window.locator("[aria-selected=true]")).to_have_attribute("aria-rowindex", "4")
+    expect(window.locator(".line.current")).to_have_attribute("aria-rowindex", "4")
 
 
 @pytest.mark.nightly

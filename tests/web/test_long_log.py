@@ -69,7 +69,7 @@ def test_every_view_is_there_in_the_past_and_now(page: Page, server: Server, at:
     )
     for view in views:
         page.goto(f"/ui/{view}{'&' if '?' in view else '?'}{at}")
-        expect(page.get_by_role("complementary").first).to_be_visible()
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
         expect(page.get_by_text("Reading …")).to_have_count(0)
         expect(page.get_by_role("alert")).to_have_count(0)
 

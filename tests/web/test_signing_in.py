@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Error, Page, Route, expect
 
 from tests.support.page.browser import watched_context
 from tests.support.page.header import sign_out
+from tests.support.page.runs import search_runs
 from tests.support.servers.configurations import agent, command, configuration
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.misconfigured_storm import StormRecord
@@ -101,8 +102,7 @@ def test_what_is_late_of_the_token_before_signs_nobody_out(
         late: list[Route] = []
         page.route("**/v1/runs?*", lambda route: late.append(route), times=1)
         with page.expect_request("**/v1/runs?*"):
-            page.get_by_label("Agent").fill("writer")
-            page.get_by_label("Agent").press("Enter")
+            search_runs(page, "agent:writer")
         other = context.new_page()
         other.goto(urlunsplit(urlsplit(opened(server, "--no-browser"))._replace(path="/ui/log")))
         expect(other.get_by_role("heading", name="Log")).to_be_visible()

@@ -51,7 +51,7 @@ def test_the_page_alone_leads_to_the_wrong_configuration_and_what_it_did(
     _, record = storm
     # The bar of time is red where spawns were refused: so many runs, by this rule.
     window.goto("/ui/runs")
-    window.get_by_role("checkbox", name="refused").check()
+    window.get_by_role("button", name="refused").click()
     expect(window.get_by_role("row").nth(1)).to_contain_text(RULE)
     press_step(window, "‹ Refusal")
     expect(window.get_by_role("note")).to_contain_text("This is the past")
@@ -102,8 +102,8 @@ def test_the_page_alone_tells_when_a_cap_was_hit_why_and_what_a_larger_one_would
         with watched_context(browser, server.url, token=server.token) as (context, _):
             page = context.new_page()
             page.goto("/ui/runs")
-            page.get_by_role("checkbox", name="refused").check()
-            expect(page.get_by_text("1 of 6 runs")).to_be_visible()
+            page.get_by_role("button", name="refused").click()
+            expect(page.get_by_text("1 run", exact=True)).to_be_visible()
             page.get_by_role("row").filter(has_text="late").click()
             expect(page.get_by_text("5 of 5 children are active").first).to_be_visible()
             expect(page.get_by_text("Refused by rule active_children")).to_be_visible()

@@ -44,7 +44,7 @@ def test_the_story_of_time_travel_is_walked_by_keys_alone(page: Page, server: Se
     (late,) = server.http.get("/v1/runs", params={"label": "late"}).json()["items"]
     keys = Keyboard(page)
     rows = page.get_by_role("row")
-    selected = page.locator("[aria-selected=true]")
+    selected = page.locator(".line.current")
     page.goto("/ui/runs")
     expect(rows).to_have_count(7)
 
@@ -53,10 +53,9 @@ def test_the_story_of_time_travel_is_walked_by_keys_alone(page: Page, server: Se
     keys.type(THEN)
     keys.press("Escape")
     expect(page.get_by_role("note")).to_contain_text("This is the past")
-    expect(page.get_by_role("checkbox", name="running 5")).to_be_visible()
+    expect(page.get_by_role("button", name="running 5")).to_be_visible()
     keys.press("/")
-    keys.reach(page.get_by_label("Label", exact=True))
-    keys.type("nap-3")
+    keys.type("label:nap-3")
     keys.press("Escape")
     expect(rows).to_have_count(2)
     keys.press("j")

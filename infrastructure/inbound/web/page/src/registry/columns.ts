@@ -1,0 +1,69 @@
+// The columns of the list of runs: which there are, which are shown, and what a file has of each run.
+
+import type { RunSummary } from '../api/shapes'
+import type { CsvColumn } from '../parts/download'
+import { tookMs } from '../parts/took'
+import { errorLine } from './error_line'
+
+export interface RunColumn {
+  id: 'status' | 'agent' | 'label' | 'task' | 'requester' | 'elapsed' | 'tokens' | 'cost' | 'rule' | 'created' | 'ended' | 'run'
+  name: string
+  width: string
+  order?: 'descending'
+  /** Whether it is shown while nobody has chosen columns. */
+  isDefault: boolean
+}
+
+export const COLUMNS: readonly RunColumn[] = [
+  { id: 'status', name: 'Status', width: '6.5rem', isDefault: true },
+  { id: 'agent', name: 'Agent', width: 'minmax(6rem, 9rem)', isDefault: true },
+  { id: 'label', name: 'Label', width: 'minmax(6rem, 11rem)', isDefault: true },
+  { id: 'task', name: 'Task or error', width: 'minmax(12rem, 1fr)', isDefault: true },
+  { id: 'requester', name: 'Requested by', width: 'minmax(8rem, 12rem)', isDefault: false },
+  { id: 'elapsed', name: 'Elapsed', width: '6rem', isDefault: true },
+  { id: 'tokens', name: 'Tokens', width: '5rem', isDefault: true },
+  { id: 'cost', name: 'Cost', width: '5rem', isDefault: true },
+  { id: 'rule', name: 'Rule', width: 'minmax(6rem, 10rem)', isDefault: false },
+  { id: 'created', name: 'Created', width: '11rem', order: 'descending', isDefault: true },
+  { id: 'ended', name: 'Ended', width: '11rem', isDefault: false },
+  { id: 'run', name: 'Run', width: '5.5rem', isDefault: false },
+]
+
+export const DEFAULT_COLUMNS = columnsText(COLUMNS.filter((column) => column.isDefault).map((column) => column.id))
+
+/** Write the chosen columns for the address: in the order of the table, with commas. */
+export function columnsText(ids: Iterable<string>): string {
+  const chosen = new Set(ids)
+  return COLUMNS.filter((column) => chosen.has(column.id)).map((column) => column.id).join(',')
+}
+
+/** Read the chosen columns, whoever wrote them; the default if none is known. */
+export function readColumns(text: string | null): Set<RunColumn['id']> {
+  const chosen = columnsText((text ?? '').split(','))
+  return new Set((chosen || DEFAULT_COLUMNS).split(',') as RunColumn['id'][])
+}
+
+/** How long a run was or is at work; null if it did not start. */
+export function elapsedMs(run: RunSummary, now: number): number | null {
+  return tookMs(run.stages, run.endedAt === null ? now : 0)
+}
+
+export const FILE_COLUMNS: CsvColumn<RunSummary>[] = [
+  { name: 'runId', valueOf: (run) => run.runId },
+  { name: 'status', valueOf: (run) => run.status },
+  { name: 'agent', valueOf: (run) => run.agentId ?? run.requestedAgentId },
+  { name: 'label', valueOf: (run) => run.label },
+  { name: 'task', valueOf: (run) => run.taskPreview },
+  { name: 'cause', valueOf: (run) => (run.error === null ? null : errorLine(run.error)) },
+  { name: 'error', valueOf: (run) => run.error },
+  { name: 'rule', valueOf: (run) => run.rule },
+  { name: 'requester', valueOf: (run) => run.requesterSessionKey },
+  { name: 'createdAt', valueOf: (run) => run.createdAt },
+  { name: 'startedAt', valueOf: (run) => run.startedAt },
+  { name: 'endedAt', valueOf: (run) => run.endedAt },
+  { name: 'elapsedMs', valueOf: (run) => run.runtimeMs },
+  { name: 'inputTokens', valueOf: (run) => run.usage?.inputTokens },
+  { name: 'outputTokens', valueOf: (run) => run.usage?.outputTokens },
+  { name: 'estimatedCostUsd', valueOf: (run) => run.estimatedCostUsd },
+  { name: 'model', valueOf: (run) => run.model },
+]

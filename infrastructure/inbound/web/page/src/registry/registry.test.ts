@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest'
+
+import type { RunTotalsView } from '../api/shapes'
+import { COLUMNS, columnsText, DEFAULT_COLUMNS, readColumns } from './columns'
+import { headLine } from './sums'
+import { readViews, writeViews } from './saved'
+
+const NOTHING: RunTotalsView = {
+  runs: 0, inputTokens: 0, outputTokens: 0, estimatedCostUsd: null, models: 0, unpricedModels: 0, statuses: {}, agents: {}, rules: {}, usageByAgent: [], usageByDay: [], countedTo: null,
+}
+
+test.each<[Partial<RunTotalsView>, string, string]>([
+  [{}, '0 runs', ''],
+  [{ runs: 1 }, '1 run', ''],
+  [
+    { runs: 42, inputTokens: 1_200_000, outputTokens: 345, estimatedCostUsd: 3.4, models: 2 },
+    '42 runs · 1.20 M tokens · $3.40',
+    '1,200,000 tokens in, 345 out, of runs that have ended. The cost is estimated from the configured prices.',
+  ],
+  [
+    { runs: 2, inputTokens: 30, estimatedCostUsd: 0.5, models: 2, unpricedModels: 1 },
+    '2 runs · 30 tokens · $0.5000 (partial)',
+    '30 tokens in, 0 out, of runs that have ended. The cost is estimated from the configured prices. 1 of 2 models has no price.',
+  ],
+  [{ runs: 10_000, countedTo: 77 }, 'the newest 10,000 runs', 'Counted back to position 77; older runs are not counted.'],
+])('the head line %#', (totals, text, hint) => {
+  expect(headLine({ ...NOTHING, ...totals })).toEqual({ text, hint })
+})
+
+test('columns are read as they were written', () => {
+  expect(DEFAULT_COLUMNS).toBe('status,agent,label,task,elapsed,tokens,cost,created')
+  expect(columnsText(['run', 'status'])).toBe('status,run')
+  expect([...readColumns('run,status,nothing')]).toEqual(['status', 'run'])
+  for (const text of [null, '', 'nothing', ',,']) expect(columnsText(readColumns(text))).toBe(DEFAULT_COLUMNS)
+  expect(readColumns(COLUMNS.map((column) => column.id).join(',')).size).toBe(COLUMNS.length)
+})
+
+test('saved views are read as they were written, and nothing else is', () => {
+  const views = [{ name: 'late', query: 'status=failed&q=tide' }, { name: '<b>', query: 'labelPrefix=%3Cb%3E' }]
+  expect(readViews(writeViews(views))).toEqual(views)
+  for (const text of [null, '', '{', '{}', '[1, null, {"name": 1}]', '[{"name": "", "query": "a"}]']) expect(readViews(text)).toEqual([])
+  expect(readViews(writeViews([{ name: 'x'.repeat(99), query: 'a=b' }]))).toEqual([{ name: 'x'.repeat(60), query: 'a=b' }])
+  expect(readViews(writeViews(Array.from({ length: 99 }, (_, n) => ({ name: `v${n}`, query: 'a=b' }))))).toHaveLength(50)
+})

@@ -1,0 +1,254 @@
+// The filter of the list of runs in its three forms: what a person types, what the address has, and
+// what the server is asked.
+
+import type { Parameters } from '../api/shapes'
+import { readMoment, type MomentContext } from '../moment/moment_text'
+import { STATES } from '../parts/states'
+
+export type Asked = Parameters['listRuns']
+export type Rule = NonNullable<Asked['rule']>
+export type Filters = [string, string][]
+
+const RULE_NAMES: Record<Rule, true> = {
+  agent_id: true, mode: true, depth: true, tools: true, active_children: true, require_agent_id: true, allow_agents: true,
+  shared_context: true, dependency_unknown: true, dependency_ambiguous: true, reference_unknown: true, reference_ambiguous: true,
+  dependency_cycle: true, dependency_failed: true, agent_unknown: true, sandbox: true, thinking: true, runtime: true,
+  credentials: true, workspace: true, thread_binding: true, context_fork: true, attachments: true, context_engine: true,
+  stopped: true, erased: true, batch: true,
+}
+export const RULES = Object.keys(RULE_NAMES) as Rule[]
+
+/** What a token of the search field filters by, and how the address and the command call it. */
+interface TokenForm {
+  /** The name of the filter in the address, which is that of the API. */
+  filter: string
+  option: string
+  isRepeatable?: boolean
+  isMoment?: boolean
+  hint: string
+}
+
+export const TOKENS = {
+  label: { filter: 'labelPrefix', option: '--label-prefix', hint: 'beginning of the label' },
+  agent: { filter: 'agentId', option: '--agent', isRepeatable: true, hint: 'agent that runs' },
+  status: { filter: 'status', option: '--status', isRepeatable: true, hint: 'running, failed, …' },
+  rule: { filter: 'rule', option: '--rule', hint: 'rule that refused it' },
+  tree: { filter: 'tree', option: '--tree', hint: 'root session, such as main' },
+  requester: { filter: 'requester', option: '--requester', hint: 'session that requested it' },
+  cause: { filter: 'cause', option: '--cause', hint: 'last line of the error' },
+  since: { filter: 'since', option: '--since', isMoment: true, hint: 'created from: 1h, today, 18:00' },
+  until: { filter: 'until', option: '--until', isMoment: true, hint: 'created before' },
+  'ended-since': { filter: 'endedSince', option: '--ended-since', isMoment: true, hint: 'ended from' },
+  'ended-until': { filter: 'endedUntil', option: '--ended-until', isMoment: true, hint: 'ended until' },
+} satisfies Record<string, TokenForm>
+
+export type TokenName = keyof typeof TOKENS
+export const TOKEN_NAMES = Object.keys(TOKENS) as TokenName[]
+const form = (name: TokenName): TokenForm => TOKENS[name]
+
+/** The values of each token, and the words. A token that takes one value has one. */
+export interface RunQuery {
+  values: Partial<Record<TokenName, string[]>>
+  words: string
+}
+
+export const EVERYTHING: RunQuery = { values: {}, words: '' }
+/** All filters that are written by this view, and those that older links have. */
+export const FILTER_NAMES = [...TOKEN_NAMES.map((name) => TOKENS[name].filter), 'q', 'label']
+const VALUE_CHARS_MAX = 500
+
+export function isEmpty(query: RunQuery): boolean {
+  return query.words === '' && TOKEN_NAMES.every((name) => valuesOf(query, name).length === 0)
+}
+
+export function valuesOf(query: RunQuery, name: TokenName): string[] {
+  return query.values[name] ?? []
+}
+
+/** The query with other values of a token. */
+export function withValues(query: RunQuery, name: TokenName, values: string[]): RunQuery {
+  const { [name]: _, ...others } = query.values
+  return { ...query, values: values.length === 0 ? others : { ...others, [name]: values } }
+}
+
+/** The query with a value of a token added, or without it if it was there. */
+export function toggled(query: RunQuery, name: TokenName, value: string): RunQuery {
+  const values = valuesOf(query, name)
+  if (values.includes(value)) return withValues(query, name, values.filter((one) => one !== value))
+  return withValues(query, name, form(name).isRepeatable ? [...values, value] : [value])
+}
+
+export interface Piece {
+  /** Where it begins and ends in the text. */
+  from: number
+  to: number
+  /** The name before the colon; null for a word. */
+  name: TokenName | null
+  value: string
+}
+
+/** Split a text into tokens and words. A quote at the beginning of a value or a word reaches to the next
+ * one; a backslash before a quote or a backslash is left out. */
+export function pieces(text: string): Piece[] {
+  const found: Piece[] = []
+  const pattern = /\S/g
+  for (let start = pattern.exec(text); start !== null; start = pattern.exec(text)) {
+    const from = start.index
+    const named = /^([a-z-]+):/i.exec(text.slice(from, from + 20))
+    const known = named ? TOKEN_NAMES.find((name) => name === named[1]!.toLowerCase()) : undefined
+    const begin = known === undefined ? from : from + named![0].length
+    const { value, to } = readValue(text, begin)
+    found.push({ from, to, name: known ?? null, value })
+    pattern.lastIndex = to
+  }
+  return found
+}
+
+function readValue(text: string, begin: number): { value: string; to: number } {
+  if (text[begin] !== '"') {
+    const value = /^\S*/.exec(text.slice(begin))![0]
+    return { value, to: begin + value.length }
+  }
+  let value = ''
+  for (let at = begin + 1; at < text.length; at += 1) {
+    if (text[at] === '"') return { value, to: at + 1 }
+    if (text[at] === '\\' && (text[at + 1] === '"' || text[at + 1] === '\\')) at += 1
+    value += text[at]
+  }
+  return { value, to: text.length }
+}
+
+/** Read what somebody typed. Unknown names are words, and a token without a value is none. */
+export function parseQuery(text: string): { query: RunQuery; problems: string[] } {
+  const values: RunQuery['values'] = {}
+  const problems: string[] = []
+  const words: string[] = []
+  for (const { name, value } of pieces(text)) {
+    if (name === null) words.push(...value.split(/\s+/).filter(Boolean))
+    else {
+      const { isRepeatable } = form(name)
+      const given = (isRepeatable ? value.split(',') : [value]).map((one) => one.trim().slice(0, VALUE_CHARS_MAX)).filter(Boolean)
+      for (const one of given) {
+        const before = values[name] ?? []
+        if (before.includes(one)) continue
+        if (before.length > 0 && !isRepeatable) problems.push(`Use ${name}: only once. The last one is used.`)
+        values[name] = isRepeatable ? [...before, one] : [one]
+      }
+    }
+  }
+  return { query: { values, words: words.join(' ') }, problems }
+}
+
+/** Write a query as it is typed: `parseQuery` reads the same query. */
+export function printQuery(query: RunQuery): string {
+  const tokens = TOKEN_NAMES.flatMap((name) => valuesOf(query, name).map((value) => `${name}:${quotedValue(value, form(name).isRepeatable)}`))
+  const words = query.words.split(/\s+/).filter(Boolean).map(quotedWord)
+  return [...tokens, ...words].join(' ')
+}
+
+const inQuotes = (text: string): string => `"${text.replace(/["\\]/g, (mark) => `\\${mark}`)}"`
+
+function quotedValue(value: string, isRepeatable = false): string {
+  return /^"|\s/.test(value) || value === '' || (isRepeatable && value.includes(',')) ? inQuotes(value) : value
+}
+
+function quotedWord(word: string): string {
+  const [piece, ...others] = pieces(word)
+  return others.length === 0 && piece?.name === null && piece.value === word ? word : inQuotes(word)
+}
+
+/** Read a query from the filters of the address, whoever wrote that. */
+export function queryOfFilters(filters: Filters): RunQuery {
+  const values: RunQuery['values'] = {}
+  const of = (filter: string): string[] => filters.filter(([name]) => name === filter).map(([, value]) => value.trim()).filter(Boolean)
+  for (const name of TOKEN_NAMES) {
+    const { filter, isRepeatable } = form(name)
+    // Links of earlier versions have whole labels.
+    const given = name === 'label' ? [...of('label'), ...of(filter)] : of(filter)
+    if (given.length > 0) values[name] = isRepeatable ? [...new Set(given)] : given.slice(-1)
+  }
+  return { values, words: of('q').join(' ').split(/\s+/).filter(Boolean).join(' ') }
+}
+
+/** Write a query as filters of the address. */
+export function filtersOfQuery(query: RunQuery): Filters {
+  const tokens = TOKEN_NAMES.flatMap((name) => valuesOf(query, name).map((value): [string, string] => [TOKENS[name].filter, value]))
+  return query.words === '' ? tokens : [...tokens, ['q', query.words]]
+}
+
+export interface Question {
+  parameters: Asked
+  /** The options of `spawnlog run list` for the same. */
+  options: string[]
+  /** Why some of the query is left out. */
+  problems: string[]
+}
+
+const WORDS_MAX = 8
+const WORDS_CHARS_MAX = 200
+
+/**
+ * Return what the server is asked. What it would refuse is left out, and a problem says so. A time ago
+ * counts back from now if that is what is shown, otherwise from the moment in the past.
+ */
+export function questionOf(query: RunQuery, context: MomentContext, isLive = true): Question {
+  const parameters: Record<string, unknown> = {}
+  const options: string[] = []
+  const problems: string[] = []
+  for (const name of TOKEN_NAMES) {
+    const { filter, option, isRepeatable, isMoment } = form(name)
+    const values = valuesOf(query, name).flatMap((value) => {
+      const problem = problemOf(name, value)
+      if (problem !== null) problems.push(problem)
+      if (problem !== null || !isMoment) return problem === null ? [value] : []
+      const read = readMoment(value, context)
+      if (read.problem !== null) problems.push(read.problem)
+      // Now is no bound: everything was created before it.
+      return read.at === null ? [] : [isLive ? read.at : (instantBefore(read.at, context.now) ?? read.at)]
+    })
+    if (values.length === 0) continue
+    parameters[filter] = isRepeatable ? values : values[0]
+    options.push(...values.flatMap((value) => [option, value]))
+  }
+  const words = query.words.split(/\s+/).filter(Boolean)
+  const searched = words.slice(0, WORDS_MAX).join(' ').slice(0, WORDS_CHARS_MAX)
+  if (searched !== query.words) problems.push(`Only the first ${WORDS_MAX} words and ${WORDS_CHARS_MAX} characters are searched for.`)
+  if (searched !== '') {
+    parameters['q'] = searched
+    options.push('--words', searched)
+  }
+  return { parameters: parameters as Asked, options, problems }
+}
+
+const UNITS_MS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
+
+/** Return the instant of a time before another one, such as `-2h`; null if the text is none. */
+function instantBefore(ago: string, now: number): string | null {
+  const read = /^-([\d.]+)(ms|[smhdw])$/.exec(ago)
+  const at = read === null ? NaN : now - Number(read[1]) * UNITS_MS[read[2]!]!
+  return Math.abs(at) < 8.64e15 ? new Date(at).toISOString() : null
+}
+
+function problemOf(name: TokenName, value: string): string | null {
+  if (name === 'status' && !STATES.some((state) => state === value)) return `“${shown(value)}” is not a status. Use ${listed(STATES)}.`
+  if (name === 'rule' && !RULES.some((rule) => rule === value)) {
+    const near = RULES.filter((rule) => rule.includes(value) || value.includes(rule)).slice(0, 3)
+    return `“${shown(value)}” is not a rule. Use ${near.length > 0 ? listed(near) : 'one that is suggested'}.`
+  }
+  return null
+}
+
+function shown(value: string): string {
+  return value.length > 40 ? `${value.slice(0, 40)}…` : value
+}
+
+function listed(names: readonly string[]): string {
+  return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`
+}
+
+/** The parameters without some of the tokens: what is counted for the choice among their values. */
+export function without(parameters: Asked, names: readonly TokenName[]): Asked {
+  const left = { ...parameters } as Record<string, unknown>
+  for (const name of names) delete left[TOKENS[name].filter]
+  return left as Asked
+}

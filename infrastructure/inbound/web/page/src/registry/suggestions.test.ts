@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest'
+
+import { suggestions, type Known } from './suggestions'
+
+const KNOWN: Known = {
+  statuses: { failed: 3, done: 1_200 }, agents: { writer: 7, main: 2 }, rules: { depth: 4 },
+  labels: ['customer-7', 'two words'], requesters: ['agent:main:main'], causes: ['TimeoutError: tide'],
+}
+const texts = (text: string, caret = text.length): string[] => suggestions(text, caret, KNOWN).items.map((item) => item.text)
+
+test.each([
+  ['', 0, ['label:', 'agent:', 'status:', 'rule:', 'tree:', 'requester:', 'cause:', 'since:']],
+  ['r', 1, ['rule:', 'requester:']],
+  ['lighthouse', 10, []],
+  ['lighthouse ', 11, []],
+  ['agent:', 6, ['agent:writer', 'agent:main']],
+  ['agent:m', 7, ['agent:main']],
+  ['agent:main', 10, []],
+  ['agent:writer,m', 14, ['agent:writer,main']],
+  ['rule:dep', 8, ['rule:depth', 'rule:dependency_unknown', 'rule:dependency_ambiguous', 'rule:dependency_cycle', 'rule:dependency_failed']],
+  ['label:two', 9, ['label:"two words"']],
+  ['tree:main', 9, ['tree:agent:main:main']],
+  ['since:t', 7, ['since:today', 'since:yesterday']],
+  ['sta tide', 3, ['status:']],
+])('%s', (text, caret, expected) => {
+  expect(texts(text, caret)).toEqual(expected)
+})
+
+test('values say how many runs have them', () => {
+  const { items, from, to } = suggestions('x status:do', 11, KNOWN)
+  expect({ items, from, to }).toEqual({ items: [{ text: 'status:done', hint: '1,200', isWhole: true }], from: 2, to: 11 })
+})

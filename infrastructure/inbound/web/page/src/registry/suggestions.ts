@@ -1,0 +1,78 @@
+// What the search field offers while somebody types: names of tokens, and values that are there.
+
+import { STATES } from '../parts/states'
+import { count } from '../parts/text'
+import { pieces, RULES, TOKENS, TOKEN_NAMES, type TokenName } from './run_query'
+
+/** What is there, with how many runs have it. */
+export interface Known {
+  statuses: Record<string, number>
+  agents: Record<string, number>
+  rules: Record<string, number>
+  /** Values of the rows that were read. */
+  labels: string[]
+  requesters: string[]
+  causes: string[]
+}
+
+export interface Suggestion {
+  /** What is shown, and what it is the text of the token. */
+  text: string
+  hint: string
+  /** Whether the token is complete with it. */
+  isWhole: boolean
+}
+
+export interface Suggestions {
+  /** The part of the text that a suggestion replaces. */
+  from: number
+  to: number
+  items: Suggestion[]
+}
+
+const SHOWN_MAX = 8
+const TIMES = ['1h', '6h', 'today', 'yesterday', '7d', '30d']
+
+/** Return what fits the token at the caret. */
+export function suggestions(text: string, caret: number, known: Known): Suggestions {
+  const at = pieces(text).find((piece) => piece.from < caret && caret <= piece.to)
+  if (at === undefined) return { from: caret, to: caret, items: text.trim() === '' ? TOKEN_NAMES.map(nameOf).slice(0, SHOWN_MAX) : [] }
+  const { from, to, name, value } = at
+  if (name === null) {
+    const written = text.slice(from, caret).toLowerCase()
+    return { from, to, items: TOKEN_NAMES.filter((one) => one.startsWith(written)).map(nameOf) }
+  }
+  // A list of values: the last one is being written.
+  const isList = name === 'agent' || name === 'status'
+  const before = isList ? value.slice(0, value.lastIndexOf(',') + 1) : ''
+  const begun = value.slice(before.length).toLowerCase()
+  const items = valuesFor(name, known)
+    .filter(([one]) => one.toLowerCase().includes(begun))
+    .sort(([a], [b]) => Number(b.toLowerCase().startsWith(begun)) - Number(a.toLowerCase().startsWith(begun)))
+    .slice(0, SHOWN_MAX)
+    .map(([one, hint]) => ({ text: tokenText(name, before + one), hint, isWhole: true }))
+  return { from, to, items: items.some((item) => item.text === text.slice(from, to)) && items.length === 1 ? [] : items }
+}
+
+function nameOf(name: TokenName): Suggestion {
+  return { text: `${name}:`, hint: TOKENS[name].hint, isWhole: false }
+}
+
+function tokenText(name: TokenName, value: string): string {
+  return `${name}:${/\s|^"/.test(value) ? `"${value.replace(/["\\]/g, (mark) => `\\${mark}`)}"` : value}`
+}
+
+function valuesFor(name: TokenName, known: Known): [value: string, hint: string][] {
+  const counted = (numbers: Record<string, number>): [string, string][] => Object.entries(numbers).map(([one, runs]) => [one, count(runs)])
+  const plain = (values: readonly string[]): [string, string][] => values.map((one) => [one, ''])
+  switch (name) {
+    case 'status': return STATES.map((state) => [state, count(known.statuses[state] ?? 0)])
+    case 'agent': return counted(known.agents)
+    case 'rule': return [...counted(known.rules), ...plain(RULES.filter((rule) => !(rule in known.rules)))]
+    case 'label': return plain(known.labels)
+    case 'tree':
+    case 'requester': return plain(known.requesters)
+    case 'cause': return plain(known.causes)
+    default: return plain(TIMES)
+  }
+}

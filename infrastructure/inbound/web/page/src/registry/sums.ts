@@ -1,0 +1,32 @@
+// The head line of the list of runs: how many there are, their tokens and their cost.
+
+import type { RunTotalsView } from '../api/shapes'
+import { count, counted, dollars, tokens, unpriced } from '../parts/text'
+
+export interface HeadLine {
+  text: string
+  /** What the numbers mean, and what is missing in them. */
+  hint: string
+}
+
+/** Return `42 runs · 1.20 M tokens · $3.40`. A cost that lacks the price of a model says so. */
+export function headLine(totals: RunTotalsView): HeadLine {
+  const parts = [counted(totals.runs, 'run')]
+  const hints: string[] = []
+  const used = totals.inputTokens + totals.outputTokens
+  if (totals.countedTo !== null) {
+    parts[0] = `the newest ${parts[0]}`
+    hints.push(`Counted back to position ${count(totals.countedTo)}; older runs are not counted.`)
+  }
+  if (used > 0) {
+    parts.push(`${tokens(used)} tokens`)
+    hints.push(`${count(totals.inputTokens)} tokens in, ${count(totals.outputTokens)} out, of runs that have ended.`)
+  }
+  const missing = unpriced(totals.models, totals.unpricedModels)
+  if (totals.estimatedCostUsd !== null) {
+    parts.push(`${dollars(totals.estimatedCostUsd)}${missing === '' ? '' : ' (partial)'}`)
+    hints.push('The cost is estimated from the configured prices.')
+  }
+  if (missing !== '') hints.push(`${missing}.`)
+  return { text: parts.join(' · '), hint: hints.join(' ') }
+}
