@@ -410,10 +410,11 @@ async def run_summaries(
     )
     texts = dict(previews)
     for content_id, end in ends.items():
-        line = error_line(end)
-        if len(texts.get(content_id, "")) == PREVIEW_CHARACTERS and line:
-            # Indented, as no line of an exception is.
-            texts[content_id] = f"{texts[content_id]}\n  …\n{line}"
+        line, preview = error_line(end), texts.get(content_id, "")
+        if len(preview) == PREVIEW_CHARACTERS and line:
+            # The last line of the preview is cut. The ellipsis is indented, as no exception is.
+            whole_lines = preview.rpartition("\n")[0]
+            texts[content_id] = f"{whole_lines}\n  …\n{line}" if whole_lines else line
     return [view_of_run(RunSummary, run, texts, stages[run.run_id]) for run in runs]
 
 

@@ -87,13 +87,18 @@ async def test_preview_of_long_error_ends_with_its_cause(
     frames = "".join(f"  File 'tide.py', line {line}, in ask\n" for line in range(20))
     traceback = f"Traceback (most recent call last):\n{frames}TimeoutError: no tide\n\n"
     await storm.family.begin("long")
+    await storm.family.begin("one line")
     await storm.family.begin("short")
     await storm.fail("long", traceback)
+    await storm.fail("one line", "no tide " * 30)
     await storm.fail("short", "no tide")
     errors = [run.error for run in (await _listed(services)).items]
-    assert errors == ["no tide", f"{traceback[:200]}\n  …\nTimeoutError: no tide"]
+    lines = traceback[:200].rpartition("\n")[0]
+    whole = ("no tide " * 30).rstrip()
+    assert errors == ["no tide", whole, f"{lines}\n  …\nTimeoutError: no tide"]
     by_reader = await _listed(services, caller("read"))
-    assert [run.error for run in by_reader.items] == ["no tide", traceback[:200]]
+    previews = ["no tide", ("no tide " * 30)[:200], traceback[:200]]
+    assert [run.error for run in by_reader.items] == previews
 
 
 async def test_summary_counts_what_was_spawned_and_what_ended(
