@@ -2,9 +2,11 @@
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Request, expect
 
 from tests.support.page.browser import watched_context
 from tests.support.servers.misconfigured_storm import RULE, StormRecord
@@ -13,6 +15,20 @@ from tests.support.servers.server import Server
 pytestmark = pytest.mark.server
 Storm = tuple[Server, StormRecord]
 ALLOWED = "/agents/list/0/subagents/allowAgents"
+
+
+@contextmanager
+def watched_requests(page: Page, path: str) -> Iterator[list[str]]:
+    """Yield a list that fills with the URLs of requests with this path."""
+    urls: list[str] = []
+
+    def note(request: Request) -> None:
+        if path in request.url:
+            urls.append(request.url)
+
+    page.on("request", note)
+    yield urls
+    page.remove_listener("request", note)
 
 
 def bounds_of_the_wrong_configuration(server: Server) -> tuple[int, int]:
@@ -47,15 +63,43 @@ def test_from_a_run_to_what_differs_in_another_one(window: Page, storm: Storm) -
     expect(window.get_by_text("Nothing differs")).to_be_visible()
 
 
-@pytest.mark.nightly
-def test_what_a_wrong_configuration_hurt_stands_between_two_moments(
-    window: Page, storm: Storm
-) -> None:
-    server, _ = storm
+def test_changes_since_sums_up_a_range_with_the_lists_behind(window: Page, storm: Storm) -> None:
+    server, record = storm
     start, end = bounds_of_the_wrong_configuration(server)
     window.goto(f"/ui/changes?from=pos:{start - 1}&to=pos:{end}")
-    expect(window.get_by_text("revision 1, then 3")).to_be_visible()
-    rows = window.get_by_role("table").get_by_role("row")
+    figures = window.get_by_role("list", name="Figures")
+    refused = figures.get_by_role("link").filter(has_text="refused")
+    expect(refused).to_contain_text(f"{len(record.refused)} refused")
+    bounds = f"endedSince=pos:{start - 1}&endedUntil=pos:{end}"
+    expect(refused).to_have_attribute("href", f"/ui/runs?status=refused&{bounds}")
+    rule = window.get_by_role("region", name="Refused, by rule").get_by_role("link", name=RULE)
+    expect(rule).to_have_attribute("href", f"/ui/runs?status=refused&rule={RULE}&{bounds}")
+    spawned = server.http.get(
+        "/v1/runs", params={"since": f"pos:{start - 1}", "until": f"pos:{end}", "totals": True}
+    ).json()["totals"]
+    expect(figures).to_contain_text(f"{spawned['runs']} spawned")
+    writer = window.get_by_role("row").filter(
+        has=window.get_by_role("rowheader", name="writer", exact=True)
+    )
+    expect(writer.get_by_role("cell").first).to_have_text(str(spawned["agents"]["writer"]))
+    revisions = window.get_by_role("region", name="Configuration changed 2 times")
+    expect(revisions.get_by_role("link", name="revision 2 → 3")).to_be_visible()
+    revisions.get_by_role("link", name="revision 1 → 2").click()
+    expect(window.get_by_role("heading", name="Configuration", exact=True)).to_be_visible()
+
+
+@pytest.mark.nightly
+def test_changes_field_by_field_come_on_demand(window: Page, storm: Storm) -> None:
+    server, _ = storm
+    start, end = bounds_of_the_wrong_configuration(server)
+    with watched_requests(window, "/v1/diff") as asked:
+        window.goto(f"/ui/changes?from=pos:{start - 1}&to=pos:{end}")
+        expect(window.get_by_role("list", name="Figures")).to_be_visible()
+        assert asked == []
+        window.get_by_role("button", name="What changed, field by field").click()
+    expect(window.get_by_text("Configuration changed: revision 1 → 3.")).to_be_visible()
+    fields = window.get_by_role("region", name="What changed, field by field")
+    rows = fields.get_by_role("row")
     expect(rows).to_have_count(101)
     answer = server.http.get(
         "/v1/diff", params={"from": f"pos:{start - 1}", "to": f"pos:{end}", "limit": 500}
@@ -65,25 +109,80 @@ def test_what_a_wrong_configuration_hurt_stands_between_two_moments(
     window.get_by_role("button", name="Show more").click()
     expect(rows).to_have_count(every + 1)
     expect(rows.filter(has_text=f"refused, reviewer, {RULE}").first).to_be_visible()
+    fields.get_by_role("button", name="The same by command and by request").click()
     expect(window.get_by_text(f"spawnlog diff pos:{start - 1} pos:{end}")).to_be_visible()
+    window.keyboard.press("Escape")
     first = next(one["id"] for one in answer["added"] if one["kind"] == "run")
+    window.get_by_role("combobox", name=re.compile("^Of")).select_option("the run")
     window.get_by_label("Run", exact=True).fill(first)
     window.keyboard.press("Enter")
     expect(rows).to_have_count(2)
+    expect(window.get_by_role("list", name="Figures")).to_have_count(0)
 
 
 @pytest.mark.nightly
-def test_what_changes_while_one_reads_is_shown_when_one_asks(window: Page, storm: Storm) -> None:
+def test_changes_of_a_tree_and_of_a_session(window: Page, storm: Storm) -> None:
     server, _ = storm
+    key = "agent:main:book-3"
+    window.goto("/ui/changes?from=pos:0")
+    window.get_by_role("combobox", name=re.compile("^Of")).select_option("the tree")
+    window.get_by_label("Tree", exact=True).fill(key)
+    window.keyboard.press("Enter")
+    totals = server.http.get("/v1/runs", params={"tree": key, "totals": True}).json()["totals"]
+    spawned = (
+        window.get_by_role("list", name="Figures").get_by_role("link").filter(has_text="spawned")
+    )
+    expect(spawned).to_contain_text(f"{totals['runs']} spawned")
+    expect(spawned).to_have_attribute("href", re.compile(f"tree={key}"))
+    window.get_by_role("combobox", name=re.compile("^Of")).select_option("the session")
+    expect(window).to_have_url(re.compile(f"session={key}"))
+    expect(spawned).to_have_attribute("href", re.compile(f"requester={key}"))
+    expect(spawned).to_contain_text(f"{totals['runs']} spawned")
+    window.goto(f"/ui/changes?tree={key}&session={key}")
+    expect(window.get_by_role("alert")).to_have_text("Choose only one: tree, session or run.")
+
+
+@pytest.mark.nightly
+def test_changes_take_times_as_people_write_them(window: Page) -> None:
     window.goto("/ui/changes")
-    status = window.get_by_text(re.compile(r"from position .* to [\d,]+"))
-    expect(status).to_be_visible()
-    before = status.inner_text()
+    since = window.get_by_role("group", name="Since")
+    expect(since.get_by_role("button", name="Last 24 hours")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    window.get_by_label("From", exact=True).fill("yesterday 18:00")
+    window.keyboard.press("Enter")
+    expect(since.get_by_role("button", name="Since yesterday 18:00")).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    expect(window.get_by_role("main")).to_contain_text(re.compile(r"18:00:00 – "))
+    since.get_by_role("button", name="Last hour").click()
+    expect(window.get_by_label("From", exact=True)).to_have_value("1h")
+    expect(window.get_by_role("list", name="Figures")).to_contain_text(re.compile(r"200 spawned"))
+    window.get_by_label("From", exact=True).fill("the day after")
+    window.keyboard.press("Enter")
+    expect(window.get_by_role("alert")).to_contain_text('"the day after" is not a time')
+    window.get_by_role("button", name="Last 24 hours").click()
+    window.keyboard.press("ArrowLeft")
+    expect(window.get_by_role("note")).to_be_attached()
+    since.get_by_role("button", name="Last hour").click()
+    expect(window.get_by_role("list", name="Figures")).to_contain_text(re.compile(r"\d+ spawned"))
+    expect(window.get_by_role("alert")).to_have_count(0)
+
+
+@pytest.mark.nightly
+def test_changes_stay_until_newer_ones_are_asked_for(window: Page, storm: Storm) -> None:
+    server, _ = storm
+    head = server.http.get("/v1/events", params={"limit": 1}).json()["head"]
+    window.goto(f"/ui/changes?fields=1&from=pos:{head - 5}")
+    figures = window.get_by_role("list", name="Figures")
+    expect(figures).to_be_visible()
+    before = figures.inner_text()
     server.spawn("between two moments", agentId="writer", label="came-between")
     button = window.get_by_role("button", name="newer events: show")
     expect(button).to_be_visible()
-    assert status.inner_text() == before
+    assert figures.inner_text() == before
     button.click()
+    expect(figures).not_to_have_text(before)
     row = window.get_by_role("row").filter(has_text="came-between").first
     expect(row).to_contain_text("added")
 

@@ -54,7 +54,7 @@ VIEWS = {
     "runs?q=bold": VISIBLE,
     "tree": "runs",
     f"tree/{FAMILY}": VISIBLE,
-    "changes?from=pos:0": VISIBLE,
+    "changes?from=pos:0&fields=1": VISIBLE,
     "changes?from=pos:0&runId={talker}": VISIBLE,
     "compare/{talker}?with={scripts}": VISIBLE,
     "compare/{talker}?with={long}": VISIBLE,

@@ -104,7 +104,7 @@ def test_every_view_opens_for_token(browser: Browser, family: Family, name: str)
                     )
                     expect(hidden).to_have_count(0 if "content" in name else 1)
                 if view == "changes" and name.endswith("-one"):
-                    told = page.get_by_text("This token does not see everything")
+                    told = page.get_by_text("this token does not see everything")
                     expect(told).to_be_visible()
                     expect(page.get_by_role("link", name="What if")).to_have_count(0)
                 alerts = page.get_by_role("alert").all_inner_texts()

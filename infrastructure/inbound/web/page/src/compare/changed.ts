@@ -1,11 +1,11 @@
-// What a diff of two moments says, as it is shown.
+// Items of a diff of two moments, as they are shown.
 
 import type { DiffItemView } from '../api/shapes'
 
 export type Verdict = 'added' | 'removed' | 'changed'
 export interface ChangedItem extends DiffItemView {
   verdict: Verdict
-  /** What it was or is, where it was not there on the other side. */
+  /** The whole value of an item that was added. */
   whole: Record<string, unknown> | null
 }
 
@@ -17,7 +17,7 @@ interface Page {
 
 const VERDICTS: Verdict[] = ['added', 'removed', 'changed']
 
-/** The items of a page: first who came, then who is not there, then who changed. */
+/** The items of a page: first those that were added, then removed, then changed. */
 export function itemsOf(page: Page): ChangedItem[] {
   return VERDICTS.flatMap((verdict) => page[verdict].map((item) => ({ ...item, verdict, whole: wholeOf(item) })))
 }
@@ -27,7 +27,7 @@ function wholeOf(item: DiffItemView): Record<string, unknown> | null {
   return value !== null && typeof value === 'object' ? (value as Record<string, unknown>) : null
 }
 
-/** A few words about one that came to be. */
+/** A few words about an item that was added. */
 export function wordsOf(whole: Record<string, unknown>): string {
   return ['status', 'agentId', 'requestedAgentId', 'rule', 'error', 'task', 'taskPreview', 'role']
     .map((name) => whole[name])
@@ -35,16 +35,4 @@ export function wordsOf(whole: Record<string, unknown>): string {
     .filter((value, index, all) => all.indexOf(value) === index)
     .map((value) => value.slice(0, 200))
     .join(', ')
-}
-
-const BEFORE_POSITIONS = 200
-
-/** A moment somewhat before a position. */
-export function beforePosition(position: number): string {
-  return `pos:${Math.max(0, position - BEFORE_POSITIONS)}`
-}
-
-/** The position that `pos:N` names; null for a moment of another kind. */
-export function positionNamed(at: string): number | null {
-  return /^pos:[0-9]{1,15}$/.test(at) ? Number(at.slice(4)) : null
 }

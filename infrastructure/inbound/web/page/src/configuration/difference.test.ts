@@ -62,6 +62,6 @@ describe('items of two lists', () => {
 
 test('more differences than anybody reads are cut', () => {
   const many = Object.fromEntries([...Array(1_000).keys()].map((key) => [key, key]))
-  expect(differences({}, many, 10)).toMatchObject({ isCut: true, items: { length: 10 } })
-  expect(differences({}, { a: 1 }, 1).isCut).toBe(false)
+  expect(differences({}, many, { most: 10 })).toMatchObject({ isCut: true, items: { length: 10 } })
+  expect(differences({}, { a: 1 }, { most: 1 }).isCut).toBe(false)
 })

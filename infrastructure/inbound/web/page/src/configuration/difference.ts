@@ -1,4 +1,4 @@
-// What one JSON value says otherwise than another, place by place.
+// The differences of two JSON values, place by place.
 
 import { isLongNumber } from '../api/json'
 
@@ -11,29 +11,51 @@ export interface Difference {
 }
 
 export const DIFFERENCES_MAX = 500
-/** By which of its members an item of a list is known: the first that every item has. */
+/** The members that may identify an item of a list: the first one that every item has. */
 const IDENTITIES = ['id', 'key', 'name']
 
-/** The differences, at most so many, and whether there are more. Members in another order are none. */
-export function differences(left: unknown, right: unknown, most = DIFFERENCES_MAX): { items: Difference[]; isCut: boolean } {
-  const found: Difference[] = []
-  compare('', left, right, found, most)
-  return { items: found.slice(0, most), isCut: found.length > most }
+export interface DifferenceOptions {
+  most?: number
+  /** Whether a list of plain values that differs is one difference, and not one of each item. */
+  areListsWhole?: boolean
 }
 
-function compare(pointer: string, left: unknown, right: unknown, found: Difference[], most: number): void {
-  if (found.length > most) return
-  if (Array.isArray(left) && Array.isArray(right)) ofLists(pointer, left, right, found, most)
-  else if (isObject(left) && isObject(right)) ofObjects(pointer, left, right, found, most)
+/** The differences, at most `most`, and whether there are more. Members in another order are none. */
+export function differences(left: unknown, right: unknown, { most = DIFFERENCES_MAX, areListsWhole = false }: DifferenceOptions = {}): { items: Difference[]; isCut: boolean } {
+  const found = new Found(most, areListsWhole)
+  compare('', left, right, found)
+  return { items: found.items.slice(0, most), isCut: found.isCut }
+}
+
+class Found {
+  readonly items: Difference[] = []
+
+  constructor(readonly most: number, readonly areListsWhole: boolean) {}
+
+  get isCut(): boolean {
+    return this.items.length > this.most
+  }
+
+  push(difference: Difference): void {
+    this.items.push(difference)
+  }
+}
+
+function compare(pointer: string, left: unknown, right: unknown, found: Found): void {
+  if (found.isCut) return
+  if (Array.isArray(left) && Array.isArray(right)) {
+    if (!found.areListsWhole || ![...left, ...right].every(isPlain)) ofLists(pointer, left, right, found)
+    else if (!isSame(left, right)) found.push({ pointer, kind: 'changed', before: left, after: right })
+  } else if (isObject(left) && isObject(right)) ofObjects(pointer, left, right, found)
   else if (!isSame(left, right)) found.push({ pointer, kind: 'changed', before: left, after: right })
 }
 
 type Json = Record<string, unknown>
 
-function ofObjects(pointer: string, left: Json, right: Json, found: Difference[], most: number): void {
+function ofObjects(pointer: string, left: Json, right: Json, found: Found): void {
   for (const [name, before] of Object.entries(left)) {
     const place = `${pointer}/${escaped(name)}`
-    if (Object.hasOwn(right, name)) compare(place, before, right[name], found, most)
+    if (Object.hasOwn(right, name)) compare(place, before, right[name], found)
     else found.push({ pointer: place, kind: 'removed', before })
   }
   for (const [name, after] of Object.entries(right)) {
@@ -41,20 +63,20 @@ function ofObjects(pointer: string, left: Json, right: Json, found: Difference[]
   }
 }
 
-function ofLists(pointer: string, left: unknown[], right: unknown[], found: Difference[], most: number): void {
+function ofLists(pointer: string, left: unknown[], right: unknown[], found: Found): void {
   const identity = identityOf(left, right)
-  if (identity !== null) ofKnown(pointer, identity, left as Json[], right as Json[], found, most)
-  else ofUnknown(pointer, left, right, found, most)
+  if (identity !== null) ofKnown(pointer, identity, left as Json[], right as Json[], found)
+  else ofUnknown(pointer, left, right, found)
 }
 
 /** Items with a name of their own are compared with the one of the same name. */
-function ofKnown(pointer: string, identity: string, left: Json[], right: Json[], found: Difference[], most: number): void {
+function ofKnown(pointer: string, identity: string, left: Json[], right: Json[], found: Found): void {
   const places = new Map(right.map((item, place) => [item[identity], place]))
   const names = new Set(left.map((item) => item[identity]))
   left.forEach((item, place) => {
     const other = places.get(item[identity])
     if (other === undefined) found.push({ pointer: `${pointer}/${place}`, kind: 'removed', before: item })
-    else compare(`${pointer}/${other}`, item, right[other], found, most)
+    else compare(`${pointer}/${other}`, item, right[other], found)
   })
   right.forEach((item, place) => {
     if (!names.has(item[identity])) found.push({ pointer: `${pointer}/${place}`, kind: 'added', after: item })
@@ -65,14 +87,14 @@ function ofKnown(pointer: string, identity: string, left: Json[], right: Json[],
 }
 
 /** What both have at the beginning and at the end stays; what is between is compared in pairs. */
-function ofUnknown(pointer: string, left: unknown[], right: unknown[], found: Difference[], most: number): void {
+function ofUnknown(pointer: string, left: unknown[], right: unknown[], found: Found): void {
   const least = Math.min(left.length, right.length)
   let start = 0
   while (start < least && isSame(left[start], right[start])) start += 1
   let end = 0
   while (end < least - start && isSame(left[left.length - 1 - end], right[right.length - 1 - end])) end += 1
   const pairs = least - start - end
-  for (let at = start; at < start + pairs; at += 1) compare(`${pointer}/${at}`, left[at], right[at], found, most)
+  for (let at = start; at < start + pairs; at += 1) compare(`${pointer}/${at}`, left[at], right[at], found)
   for (let at = start + pairs; at < left.length - end; at += 1) found.push({ pointer: `${pointer}/${at}`, kind: 'removed', before: left[at] })
   for (let at = start + pairs; at < right.length - end; at += 1) found.push({ pointer: `${pointer}/${at}`, kind: 'added', after: right[at] })
 }
@@ -99,6 +121,10 @@ function isSame(left: unknown, right: unknown): boolean {
   }
   if (isLongNumber(left) && isLongNumber(right)) return JSON.stringify(left) === JSON.stringify(right)
   return left === right
+}
+
+function isPlain(value: unknown): boolean {
+  return value === null || typeof value !== 'object' || isLongNumber(value)
 }
 
 function isObject(value: unknown): value is Json {
