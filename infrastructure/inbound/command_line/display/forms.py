@@ -53,6 +53,11 @@ def assignments(values: object) -> str | None:
     )
 
 
+def dollars(cost: object) -> str | None:
+    """Return a cost in US dollars."""
+    return None if cost is None else f"${cost}"
+
+
 def active_children(session: Item) -> str | None:
     """Return the number of active children and its maximum, as far as they are known."""
     active, most = session.get("activeChildren"), session.get("maxChildren")
@@ -89,6 +94,7 @@ FORMS: Mapping[str, Callable[[Any], object]] = {
     "words": lambda value: ", ".join(map(str, value or ())),
     "json": lambda value: None if value is None else _json(value),
     "seconds": lambda value: f"{value}s" if value else None,
+    "dollars": dollars,
     "assignments": assignments,
     "changes": lambda value: changes_text(value or ()),
     "deliveries": _deliveries,

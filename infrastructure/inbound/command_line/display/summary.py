@@ -1,6 +1,6 @@
 """A summary of a range of the log in a terminal: agents, causes of failures, revisions."""
 
-from infrastructure.inbound.command_line.display.forms import assignments, short_id
+from infrastructure.inbound.command_line.display.forms import assignments, dollars, short_id
 from infrastructure.inbound.command_line.display.output import JsonObject, print_note, print_table
 from infrastructure.inbound.command_line.display.tables import Item, TableColumn, value_of
 from infrastructure.inbound.command_line.display.times import format_instant
@@ -11,7 +11,7 @@ _AGENT_COLUMNS = (
     TableColumn("RUNS", value_of("runs"), right=True),
     TableColumn("TOKENS IN", value_of("inputTokens"), right=True),
     TableColumn("TOKENS OUT", value_of("outputTokens"), right=True),
-    TableColumn("COST", lambda usage: _dollars(usage.get("estimatedCostUsd")), right=True),
+    TableColumn("COST", lambda usage: dollars(usage.get("estimatedCostUsd")), right=True),
 )
 _CAUSE_COLUMNS = (
     TableColumn("RUNS", value_of("runs"), right=True),
@@ -31,10 +31,6 @@ _REVISION_COLUMNS = (
     TableColumn("ACTIVE FROM", lambda revision: format_instant(revision.get("activatedAt"))),
     TableColumn("BY", value_of("activatedBy")),
 )
-
-
-def _dollars(cost: object) -> str | None:
-    return None if cost is None else f"${cost}"
 
 
 def print_summary(summary: JsonObject) -> None:

@@ -1,5 +1,6 @@
 """The description of commands is current and complete, and help reads well."""
 
+import json
 import re
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from infrastructure.inbound.command_line.client.plain_command import option_name
 from infrastructure.inbound.command_line.client.recorded import HELP
 from infrastructure.inbound.command_line.client.recorded import OPERATIONS as RECORDED
 from infrastructure.inbound.command_line.commands.derived import DISPLAYS
+from infrastructure.inbound.command_line.display.forms import FORMS
 from tests.support.servers.command_line import Command, program
 from tests.support.servers.recorded_api import RecordedApi, Reply, problem
 
@@ -39,6 +41,23 @@ def test_operation_has_command_or_reason(row: Operation) -> None:
         assert row.command.words is None or row.command.words in commands()
     else:
         assert row.command, "give the row a command, or the reason why it has none"
+
+
+def forms_in(value: object) -> Iterator[str]:
+    """Yield the form of each column anywhere in the recorded description."""
+    if isinstance(value, list):
+        for item in value:
+            yield from forms_in(item)
+    elif isinstance(value, dict):
+        yield from (value[key] for key in ("form", "narrow") if isinstance(value.get(key), str))
+        for item in value.values():
+            yield from forms_in(item)
+
+
+def test_every_form_of_a_column_is_known() -> None:
+    used = set(forms_in(json.loads(RECORDED.read_text("utf-8"))))
+    assert {"instant", "id"} <= used
+    assert used <= set(FORMS)
 
 
 def test_displays_are_of_derived_commands() -> None:
