@@ -15,7 +15,7 @@ from domain.configuration.problems import (
     pointer_of,
     render_error,
 )
-from domain.configuration.runtimes import RUNTIME_TYPES
+from domain.configuration.runtimes import PROMPT_PLACEHOLDER, RUNTIME_TYPES
 from domain.configuration.secrets import has_secret_url, variables_in
 from infrastructure.outbound.configuration.extras import MODEL_MISSING, is_model_installed
 from infrastructure.outbound.configuration.json5 import Document
@@ -39,6 +39,9 @@ _IN_COMMAND = (
     "is not replaced in a command; put it into env, where it is replaced, and read it there"
 )
 _IN_FOLDER = "is not replaced here; omit cwd and write it into workspace, where it is replaced"
+_PROMPT_AS_PROGRAM = (
+    f"{PROMPT_PLACEHOLDER} is not replaced in the name of the program; put it into a later item"
+)
 _NAMELESS = "must not be blank; write the name of a tool, group:… or *"
 _NO_ENDPOINT = 'needs a baseUrl, the address of the endpoint, such as "https://api.openai.com/v1"'
 _IN_NAME = "is not replaced here; write the name itself, or set it with SPAWNLOG_HOST or --host"
@@ -47,9 +50,9 @@ _IN_NAME = "is not replaced here; write the name itself, or set it with SPAWNLOG
 def literal_texts(values: dict[str, Any]) -> Iterator[LiteralProblem]:
     """Yield problems of single values that the sections do not check.
 
-    These are a text with `${NAME}` where it is not replaced, a tool without a name, and a model
-    runtime that cannot be called. An argument of a command that contains a blank may be a shell
-    program with braces of its own, so it is not checked.
+    These are a text with `${NAME}` or a program with `{prompt}`, where it is not replaced, a tool
+    without a name, and a model runtime that cannot be called. An argument of a command that
+    contains a blank may be a shell program with braces of its own, so it is not checked.
     """
     agents = _mapping(values.get("agents"))
     yield from _check_runtime(_mapping(agents.get("defaults")), ("agents", "defaults"))
@@ -77,6 +80,12 @@ def _check_runtime(agent: dict[str, Any], path: LiteralPath) -> Iterator[Literal
         may_be_program = index > 0 and isinstance(argument, str) and len(argument.split()) > 1
         if not may_be_program:
             yield from _complaint(argument, (*here, "command", index), _IN_COMMAND)
+        if index == 0 and runtime.get("input") == "argv" and _holds_prompt(argument):
+            yield pointer_of((*here, "command", index)), _PROMPT_AS_PROGRAM
+
+
+def _holds_prompt(argument: object) -> bool:
+    return isinstance(argument, str) and PROMPT_PLACEHOLDER in argument
 
 
 def _nameless_tools(values: dict[str, Any]) -> Iterator[LiteralProblem]:

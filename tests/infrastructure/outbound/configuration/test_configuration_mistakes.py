@@ -50,6 +50,7 @@ def with_runtime(runtime: dict[str, Any]) -> dict[str, Any]:
         ("{agents: {defaults: {runtime: {type: 'command', command: ['x'], cwd: '${HOME}/x'}}}}", "1:70: agents.defaults.runtime.cwd: ${HOME} is not replaced here; omit cwd and write it into workspace, where it is replaced"),
         ("{agents: {list: [{id: 'a', runtime: {type: 'command', command: ['${BIN}/a b']}}]}}", "1:65: agents.list[0].runtime.command[0]: ${BIN} is not replaced in a command; put it into env, where it is replaced, and read it there"),
         ("{agents: {list: [{id: 'a', runtime: {type: 'command', command: ['x', '--key=${KEY}']}}]}}", "1:70: agents.list[0].runtime.command[1]: ${KEY} is not replaced in a command; put it into env, where it is replaced, and read it there"),
+        ("{agents: {list: [{id: 'a', runtime: {type: 'command', command: ['x{prompt}'], input: 'argv'}}]}}", "1:65: agents.list[0].runtime.command[0]: {prompt} is not replaced in the name of the program; put it into a later item"),
         ("{spawnlog: {host: '${HOST}'}}", "1:19: spawnlog.host: ${HOST} is not replaced here; write the name itself, or set it with SPAWNLOG_HOST or --host"),
         # misspellings in sections that are shared
         ("{agent: {}}", '1:2: agent: unknown key; did you mean "agents"?'),
