@@ -97,7 +97,7 @@ def test_what_is_late_of_the_token_before_signs_nobody_out(
     server, _ = storm
     with watched_context(browser, server.url, refusals=(401,)) as (context, _):
         page = context.new_page()
-        page.goto(opened(server, "--no-browser"))
+        page.goto(urlunsplit(urlsplit(opened(server, "--no-browser"))._replace(path="/ui/runs")))
         expect(page.get_by_role("row").nth(1)).to_be_visible()
         late: list[Route] = []
         page.route("**/v1/runs?*", lambda route: late.append(route), times=1)
