@@ -268,6 +268,21 @@ def test_empty_server_is_filled_by_the_form(empty: tuple[Server, Page]) -> None:
     expect(page).to_have_url(re.compile(f"/ui/run/{run['runId']}"))
 
 
+def test_list_of_runs_has_the_form_too(empty: tuple[Server, Page]) -> None:
+    server, page = empty
+    page.goto("/ui/runs")
+    page.get_by_role("button", name="Spawn the first run").click()
+    form = page.get_by_role("dialog", name="Spawn a sub-agent")
+    form.get_by_role("textbox", name="Task").fill(json.dumps([said("hello")]))
+    submit(form)
+    spawned = page.get_by_role("dialog", name="Spawned")
+    expect(spawned.get_by_role("link", name="Open ")).to_be_focused()
+    spawned.get_by_role("button", name="Close").click()
+    expect(page.get_by_role("grid", name="Runs").get_by_role("row")).to_have_count(2)
+    (run,) = server.runs()
+    server.run(run["runId"], "ended")
+
+
 def test_refused_spawn_is_explained_in_the_form(empty: tuple[Server, Page]) -> None:
     server, page = empty
     server.accepted(task="no steps")
