@@ -44,8 +44,9 @@ class ConfiguredToolPolicy(OwnSection):
 
     deny: tuple[Text, ...] | None = None
     """Tools that children do not get; overrides `allow`. Unset: `gateway`, `agents_list`,
-    `session_status`, `cron`, and `subagents` for children that may not spawn. Example: `["gateway",
-    "cron"]`
+    `session_status`, `cron`, and `subagents` for children that may not spawn. In any case, unless
+    `allow` or `alsoAllow` names them: `sessions_send`, and for children that may not spawn
+    `sessions_list`, `sessions_history` and `sessions_spawn`. Example: `["gateway", "cron"]`
     """
 
     @model_validator(mode="after")
