@@ -81,8 +81,8 @@ def test_the_page_alone_leads_to_the_wrong_configuration_and_what_it_did(
     window.locator("#search").fill(ALLOWED)
     window.get_by_label("to", exact=True).fill('["writer", "reviewer"]')
     window.keyboard.press("Enter")
-    window.get_by_role("button", name="Decide again").click()
-    number = f"{len(record.refused)} newly-allowed of rule {RULE}"
+    window.get_by_role("button", name="Run what-if").click()
+    number = f"{len(record.refused)} newly allowed of rule {RULE}"
     expect(window.get_by_role("button", name=number)).to_be_visible()
     picture(window, folder, "what-if")
     # And whom it hurt, beside everybody else.
@@ -111,11 +111,11 @@ def test_the_page_alone_tells_when_a_cap_was_hit_why_and_what_a_larger_one_would
             page.get_by_role("link", name="Test another configuration").click()
             # The page learns from the run which value one is likely to ask about.
             expect(page.get_by_text("It is 5.")).to_be_visible()
-            page.get_by_role("button", name="Of all runs").click()
+            page.get_by_role("button", name="Test all runs").click()
             expect(page.get_by_text("It is 5.")).to_be_visible()
             page.get_by_label("to", exact=True).fill("8")
-            page.get_by_role("button", name="Decide again").click()
-            number = "1 newly-allowed of rule active_children"
+            page.get_by_role("button", name="Run what-if").click()
+            number = "1 newly allowed of rule active_children"
             expect(page.get_by_role("button", name=number)).to_be_visible()
             picture(page, folder, "cap-what-if")
     assert {path.stem for path in folder.glob("*.png")} >= {"cap", "cap-what-if"}

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { linesOf, membersOf } from './sides'
+import { linesOf, membersOf, reads } from './sides'
 
 test('members are compared whatever the order of what is in them, and what is erased is not the same', () => {
   const members = membersOf({ a: { x: 1, y: [2] }, b: 'one', gone: null }, { a: { y: [2], x: 1 }, b: 'two', gone: null, c: 3 }, ['gone'])
@@ -14,4 +14,9 @@ test('a diff loses the names of its files and keeps lines that look like them', 
     { kind: 'added', text: '+++ new' },
     { kind: 'kept', text: ' kept' },
   ])
+})
+
+test('usage and cost read as figures', () => {
+  expect(reads({ inputTokens: 12_345, outputTokens: 67, totalTokens: 12_412, estimatedCostUsd: 0.5 }, 'usage')).toBe('12,345 tokens in, 67 out, estimatedCostUsd: $0.5000')
+  expect([reads(2, 'estimatedCostUsd'), reads({ a: 1 }), reads(undefined)]).toEqual(['$2.00', '{"a":1}', ''])
 })

@@ -1,5 +1,7 @@
 // Two sides next to each other, member by member.
 
+import { count, dollars } from '../parts/text'
+
 export interface Member {
   name: string
   left: unknown
@@ -20,10 +22,19 @@ export function membersOf(left: Side, right: Side, erased: string[] = []): Membe
   }))
 }
 
-/** A value as it reads; nothing for what is not there. */
-export function reads(value: unknown): string {
+/** A member's value for reading: usage and cost as figures; nothing for what is not there. */
+export function reads(value: unknown, name = ''): string {
   if (value === undefined) return ''
+  if (name === 'estimatedCostUsd' && typeof value === 'number') return dollars(value)
+  if (name === 'usage' && value !== null && typeof value === 'object') return usageText(value as Side)
   return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+function usageText(usage: Side): string {
+  const { inputTokens, outputTokens, ...others } = usage
+  const figures = [[inputTokens, 'tokens in'], [outputTokens, 'out']].flatMap(([of, unit]) => (typeof of === 'number' ? [`${count(of)} ${unit as string}`] : []))
+  const rest = Object.entries(others).filter(([name, value]) => name !== 'totalTokens' && value !== null)
+  return [...figures, ...rest.map(([name, value]) => `${name}: ${reads(value, name)}`)].join(', ')
 }
 
 /** As text, whatever the order of its members. */

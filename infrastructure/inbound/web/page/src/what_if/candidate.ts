@@ -17,12 +17,12 @@ export interface PlacedProblem {
 
 /** What is wrong with a value that is to be set; null when nothing is. */
 export function settingProblem(pointer: string, text: string): string | null {
-  if (!pointer.startsWith('/')) return 'Where it stands is written as /path/to/value.'
-  if (/~(?![01])/.test(pointer)) return 'In a pointer ~ is written ~0, and / within a name ~1.'
+  if (!pointer.startsWith('/')) return 'Write the setting as a path, for example /agents/defaults/…'
+  if (/~(?![01])/.test(pointer)) return 'In a path write ~0 for ~, and ~1 for / within a name.'
   try {
     JSON.parse(text)
   } catch {
-    return 'The value is no JSON; a text needs quotes: "text"'
+    return 'Not valid JSON. Put text in quotes: "text"'
   }
   return null
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import type { WhatIfVerdictView } from '../api/shapes'
-import { KeptRows, matrixOf, rowOf, ROWS_MAX } from './decided'
+import { inOrder, KeptRows, matrixOf, rowOf, ROWS_MAX } from './decided'
 
 const VERDICT: WhatIfVerdictView = {
   runId: 'r', position: 7, kind: 'spawn', agentId: null, label: null, requesterSessionKey: 'k', configRevision: 1,
@@ -17,7 +17,7 @@ test('the agents that the most is changed for come first, and verdicts that nobo
     byRule: { depth: { 'newly-refused': 1 }, allow_agents: { 'newly-allowed': 2 } },
   })
   expect(matrix.verdicts.map((one) => one.name)).toEqual(['newly-refused', 'newly-allowed', 'same'])
-  expect(matrix.agents).toEqual([{ name: 'torn', counts: [1, 2, 0] }, { name: 'calm', counts: [0, 0, 9] }])
+  expect(matrix.agents).toEqual([{ name: 'torn', counts: [1, 2, 0], changed: 3 }, { name: 'calm', counts: [0, 0, 9], changed: 0 }])
   expect(matrix.rules.map((one) => one.name)).toEqual(['allow_agents', 'depth'])
 })
 
@@ -31,4 +31,10 @@ test('of very many rows the first are kept, and the others counted', () => {
   const kept = new KeptRows()
   for (let position = 0; position < ROWS_MAX + 5; position += 1) kept.take({ ...VERDICT, position })
   expect([kept.rows.length, kept.left, kept.rows.at(-1)?.position]).toEqual([ROWS_MAX, 5, ROWS_MAX - 1])
+})
+
+test('runs that are newly refused or allowed come first', () => {
+  const row = (position: number, verdict: WhatIfVerdictView['verdict']) => rowOf({ ...VERDICT, position, verdict })
+  const rows = [row(1, 'same'), row(2, 'different-plan'), row(9, 'newly-allowed'), row(4, 'newly-allowed'), row(5, 'newly-refused')]
+  expect(inOrder(rows).map((one) => one.position)).toEqual([5, 4, 9, 2, 1])
 })

@@ -1,4 +1,4 @@
-// Verdicts as they are kept: few characters of each, and so many of them.
+// Verdicts as the page keeps them: the first ones, and the beginning of their texts.
 
 import type { TotalsView, WhatIfVerdictView } from '../api/shapes'
 
@@ -61,13 +61,31 @@ const ORDER: Verdict[] = [
   'newly-refused', 'newly-allowed', 'different-agent', 'different-model', 'different-plan', 'different-context',
   'different-announcement', 'not-replayable', 'same',
 ]
-/** All but those that stay as they were. */
+/** All verdicts of decisions that change. */
+/** The name of a verdict for reading: `newly allowed`. */
+export function verdictName(verdict: Verdict): string {
+  return verdict.replaceAll('-', ' ')
+}
+
+/** The rows by verdict, refusals and permissions that are new first; within a verdict by position. */
+export function inOrder(rows: DecidedRow[]): DecidedRow[] {
+  const places = new Map(ORDER.map((verdict, place) => [verdict, place]))
+  return [...rows].sort((one, other) => places.get(one.verdict)! - places.get(other.verdict)! || one.position - other.position)
+}
+
 export const CHANGED = ORDER.filter((one) => one !== 'same')
 
 export interface Matrix {
   verdicts: { name: Verdict; total: number }[]
-  agents: { name: string; counts: number[] }[]
-  rules: { name: string; counts: number[] }[]
+  agents: MatrixLine[]
+  rules: MatrixLine[]
+}
+
+export interface MatrixLine {
+  name: string
+  counts: number[]
+  /** How many decisions change. */
+  changed: number
 }
 
 const LINES_MAX = 100
@@ -75,12 +93,11 @@ const LINES_MAX = 100
 /** The totals as a matrix: a column for each verdict that there is. */
 export function matrixOf(totals: TotalsView): Matrix {
   const verdicts = ORDER.map((name) => ({ name, total: totals.byVerdict[name] ?? 0 })).filter((one) => one.total > 0)
-  const lines = (of: Record<string, Record<string, number>>): { name: string; counts: number[] }[] =>
+  const lines = (of: Record<string, Record<string, number>>): MatrixLine[] =>
     Object.entries(of)
       .map(([name, counts]) => ({ name, counts: verdicts.map((one) => counts[one.name] ?? 0), changed: sumOf(counts) - (counts['same'] ?? 0) }))
       .sort((one, other) => other.changed - one.changed || (one.name < other.name ? -1 : 1))
       .slice(0, LINES_MAX)
-      .map(({ name, counts }) => ({ name, counts }))
   return { verdicts, agents: lines(totals.byAgent), rules: lines(totals.byRule) }
 }
 
