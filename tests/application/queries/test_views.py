@@ -86,7 +86,7 @@ def test_each_filter_names_one_column_of_runs() -> None:
         for name, field in RunFilter.model_fields.items()
     }
     assert all(len(named) == 1 for named in columns.values()), columns
-    assert {column for (column,) in columns.values()} <= {*RunRow._fields, "status"}
+    assert {column for (column,) in columns.values()} <= {*RunRow._fields, "status", "over_position"}
 
 
 def test_unconfigured_agent_has_no_model_and_no_runtime() -> None:
