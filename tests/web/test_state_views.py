@@ -278,7 +278,7 @@ def test_a_token_for_some_sessions_is_offered_what_it_may_see(
     with watched_context(browser, state.server.url, token=READER_TOKEN) as (context, _):
         page = context.new_page()
         page.goto("/ui/configuration")
-        expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+        expect(page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
         links = page.get_by_role("navigation", name="Views").get_by_role("link").all_inner_texts()
         names = [text.partition("\n")[0] for text in links]
         assert "Lanes" in names

@@ -78,6 +78,7 @@ def test_the_story_of_time_travel_is_walked_by_keys_alone(page: Page, server: Se
     expect(page.get_by_text("Nothing was announced up to this moment.")).to_be_visible()
     keys.press("g", "c")
     expect(page.get_by_role("row").filter(has_text="in force then")).to_be_visible()
+    keys.use(page.locator("summary").filter(has_text="Text of revision 1"))
     content = page.get_by_role("region", name="Content of revision 1")
     keys.reach(content)
     keys.press("End")
