@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 from datetime import date, datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from spawnlog.core.model import AnswerModel
 
@@ -1916,9 +1918,8 @@ class RunSharedContextView(AnswerModel):
 
 class RunSummary(AnswerModel):
     """
-    A run in a list, with previews of its task and its error. For a token with scope `content`,
-    the preview of a long error ends with the line that names its cause. Times are UTC; `*Ms` fields
-    are milliseconds.
+    A run in a list, with previews of its task and its error. Times are UTC; `*Ms` fields are
+    milliseconds.
     """
 
     run_id: str
@@ -2026,6 +2027,12 @@ class RunSummary(AnswerModel):
     cause: Literal["message", "steer", "wake"] | None
     continued_by: str | None
     yielded: bool
+    error_cause: Annotated[
+        str | None,
+        Field(
+            description="The line of the error that names its cause, in lists of runs and for tokens with scope\n`content`; otherwise None."
+        ),
+    ] = None
 
 
 class RunView(AnswerModel):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_type_hints
 from uuid import UUID
 
 import orjson
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from application.delivery.announce import estimated_cost_usd
 from application.log.answers import AttachmentsReceipt
@@ -247,12 +247,20 @@ class RunMetadataView(RunView):
         name
         for name, field in RunMetadataView.model_fields.items()
         if _ONE_RUN not in field.metadata
-    )
+    ),
+    "error_cause",
 )
 class RunSummary(RunMetadataView):
-    """A run in a list, with previews of its task and its error. For a token with scope `content`,
-    the preview of a long error ends with the line that names its cause. Times are UTC; `*Ms` fields
-    are milliseconds."""
+    """A run in a list, with previews of its task and its error. Times are UTC; `*Ms` fields are
+    milliseconds."""
+
+    error_cause: str | None = Field(
+        None,
+        description=(
+            "The line of the error that names its cause, in lists of runs and for tokens with scope"
+            " `content`; otherwise null."
+        ),
+    )
 
 
 class RunListView(View):
@@ -390,32 +398,29 @@ def _unbound_views(run: Run, texts: Mapping[UUID, str]) -> Iterator[DependencyVi
         yield DependencyView.from_source(dependency, run_id=None, state="unmet")
 
 
-PREVIEW_CHARACTERS = 200
-
-
 async def run_summaries(
     runs: Sequence[Run], contents: Contents, bars: RunBars, *, with_causes: bool = False
 ) -> list[RunSummary]:
-    """Return runs with previews of their texts.
-
-    With `with_causes`, the preview of an error that is longer ends with the line that names its
-    cause.
-    """
+    """Return runs with previews of their texts and, with `with_causes`, the causes of their
+    errors."""
     errors = [run.error for run in runs if run.error is not None] if with_causes else []
-    longer = [error for error in errors if error.bytes > PREVIEW_CHARACTERS]
     stages, previews, ends = await asyncio.gather(
         bars.stages({run.run_id: run.version for run in runs}),
         contents.previews([ref for run in runs for ref in summary_texts(run)]),
-        contents.ends(longer),
+        contents.ends(errors),
     )
-    texts = dict(previews)
-    for content_id, end in ends.items():
-        line, preview = error_line(end), texts.get(content_id, "")
-        if len(preview) == PREVIEW_CHARACTERS and line:
-            # The last line of the preview is cut. The ellipsis is indented, as no exception is.
-            whole_lines = preview.rpartition("\n")[0]
-            texts[content_id] = f"{whole_lines}\n  …\n{line}" if whole_lines else line
-    return [view_of_run(RunSummary, run, texts, stages[run.run_id]) for run in runs]
+    return [
+        view_of_run(
+            RunSummary,
+            run,
+            previews,
+            stages[run.run_id],
+            error_cause=None
+            if run.error is None
+            else error_line(ends.get(run.error.id, "")) or None,
+        )
+        for run in runs
+    ]
 
 
 R = TypeVar("R", bound=RunView)
@@ -460,6 +465,7 @@ def view_of_run(
     texts: Mapping[UUID, str],
     stages: Sequence[ReachedStage],
     respawns: Sequence[UUID] = (),
+    **more: Any,
 ) -> R:
     """Return a run in one of its forms.
 
@@ -469,6 +475,7 @@ def view_of_run(
         texts: The available texts or previews by id (see `view_texts`, `summary_texts`).
         stages: The stages that the run has reached.
         respawns: The respawns of the run.
+        more: Further fields of the form.
     """
     task = texts.get(run.task.id)
     members: dict[str, Any] = {
@@ -487,7 +494,7 @@ def view_of_run(
         "result_text": text_of(run.result, texts),
         "requester_origin": _origin(run, texts),
     }
-    return form(**members)
+    return form(**members, **more)
 
 
 def view_texts(run: Run) -> list[ContentRef]:

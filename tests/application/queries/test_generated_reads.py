@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -310,6 +311,48 @@ def tree_run_of(now: Past, run: Run) -> dict[str, Any]:
     }
 
 
+def tree_row_of(past: GeneratedPast, now: Past, run: Run) -> dict[str, Any]:
+    error = run.refusal.text if run.refusal is not None else run.error
+    return tree_run_of(now, run) | {
+        "taskPreview": past.texts[run.task.id][:200],
+        "error": past.texts[error.id][:200] if error is not None else None,
+    }
+
+
+def usage_of_row(run: Run) -> dict[str, Any]:
+    return {
+        "inputTokens": run.usage.input_tokens if run.usage is not None else None,
+        "outputTokens": run.usage.output_tokens if run.usage is not None else None,
+        "estimatedCostUsd": cost_of([run]),
+    }
+
+
+def cost_of(runs: Sequence[Run]) -> float | None:
+    usages = [run.usage for run in runs if run.usage is not None]
+    costs = [model.cost_usd for usage in usages for model in usage.models]
+    priced = [Decimal(str(cost)) for cost in costs if cost is not None]
+    return float(sum(priced)) if priced else None
+
+
+def usage_of(runs: Sequence[Run]) -> dict[str, Any]:
+    usages = [run.usage for run in runs if run.usage is not None]
+    models = [(model.model or "", model.cost_usd) for usage in usages for model in usage.models]
+    return {
+        "runs": len(runs),
+        "inputTokens": sum(usage.input_tokens for usage in usages),
+        "outputTokens": sum(usage.output_tokens for usage in usages),
+        "estimatedCostUsd": cost_of(runs),
+        "models": len({name for name, _ in models}),
+        "unpricedModels": len({name for name, cost in models if cost is None}),
+    }
+
+
+def runs_below(below: "Spawned", key: str | None, own: Sequence[Run]) -> list[Run]:
+    children = below.get(key, {}) if key is not None else {}
+    deeper = [runs_below(below, runs[0].child_session_key, runs) for runs in children.values()]
+    return [*own, *(run for runs in deeper for run in runs)]
+
+
 Spawned = Mapping[str, Mapping[str, Sequence[Run]]]
 
 """Runs in order of creation, by requester and by their own session."""
@@ -325,7 +368,9 @@ def spawned(now: Past) -> Spawned:
     return found
 
 
-def node_of(now: Past, below: Spawned, key: str | None, own: Sequence[Run]) -> dict[str, Any]:
+def node_of(
+    past: GeneratedPast, now: Past, below: Spawned, key: str | None, own: Sequence[Run]
+) -> dict[str, Any]:
     session = now.sessions.get(key) if key is not None else None
     if session is not None:
         recorded: dict[str, Any] = {
@@ -350,13 +395,15 @@ def node_of(now: Past, below: Spawned, key: str | None, own: Sequence[Run]) -> d
     children = below.get(key, {}) if key is not None else {}
     return recorded | {
         "sessionKey": key,
-        "runs": [tree_run_of(now, run) for run in own],
+        "own": usage_of(own),
+        "total": usage_of(runs_below(below, key, own)),
+        "runs": [tree_row_of(past, now, run) | usage_of_row(run) for run in own],
         "children": [
-            node_of(now, below, runs[0].child_session_key, runs) for runs in children.values()
+            node_of(past, now, below, runs[0].child_session_key, runs) for runs in children.values()
         ],
         "childrenCut": False,
         "refused": [
-            tree_run_of(now, run)
+            tree_row_of(past, now, run)
             | {
                 "rule": run.refusal.rule if run.refusal is not None else None,
                 "childSessionKey": run.child_session_key,
@@ -382,7 +429,7 @@ async def test_tree_is_the_fold_of_its_events(past: GeneratedPast) -> None:
                 own = [run for those in below.values() for run in those.get(key, ())]
             view = await past.view(get_session_tree, key, GetSessionTree(at=now.at))
             assert (view.position, view.at) == (now.position, now.head.envelope.recorded_at)
-            assert json_of(view)["root"] == node_of(now, below, key, own)
+            assert json_of(view)["root"] == node_of(past, now, below, key, own)
             assert not view.cut
     assert deep > 20
 

@@ -86,7 +86,11 @@ def test_each_filter_names_one_column_of_runs() -> None:
         for name, field in RunFilter.model_fields.items()
     }
     assert all(len(named) == 1 for named in columns.values()), columns
-    assert {column for (column,) in columns.values()} <= {*RunRow._fields, "status", "over_position"}
+    assert {column for (column,) in columns.values()} <= {
+        *RunRow._fields,
+        "status",
+        "over_position",
+    }
 
 
 def test_unconfigured_agent_has_no_model_and_no_runtime() -> None:
@@ -120,7 +124,9 @@ def test_masked_run_has_no_text_of_scope_content() -> None:
         set(RunView.model_fields) - set(marks) | shown_instead
     )
     one_run = {"respawns", "context_preamble", "transcript_entries"}
-    assert set(RunSummary.model_fields) == set(RunMetadataView.model_fields) - one_run
+    assert set(RunSummary.model_fields) == (
+        set(RunMetadataView.model_fields) - one_run | {"error_cause"}
+    )
 
 
 @pytest.mark.parametrize("history", HISTORIES.values(), ids=[*HISTORIES])

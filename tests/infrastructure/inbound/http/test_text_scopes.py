@@ -239,6 +239,8 @@ SHOWN: Mapping[str, set[str]] = {
     "getRunHistory": LISTED,
     "compareRuns": LISTED,
     "getDiff": LISTED,
+    "getSessionTree": LISTED,
+    "getSummary": {"BEGIN-error"},
     "explainRun": {"BEGIN-argument"},
     "getSession": {"BEGIN-queued"},
     "listAnnouncements": ANNOUNCED,

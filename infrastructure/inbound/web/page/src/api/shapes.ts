@@ -838,6 +838,7 @@ export interface RunSummary {
   cause: 'message' | 'steer' | 'wake' | null
   continuedBy: string | null
   yielded: boolean
+  errorCause?: string | null
 }
 
 export interface RunTotalsView {

@@ -3,7 +3,6 @@
 import type { RunSummary } from '../api/shapes'
 import type { CsvColumn } from '../parts/download'
 import { tookMs } from '../parts/took'
-import { errorLine } from './error_line'
 
 export interface RunColumn {
   id: 'status' | 'agent' | 'label' | 'task' | 'requester' | 'elapsed' | 'tokens' | 'cost' | 'rule' | 'created' | 'ended' | 'run'
@@ -54,7 +53,7 @@ export const FILE_COLUMNS: CsvColumn<RunSummary>[] = [
   { name: 'agent', valueOf: (run) => run.agentId ?? run.requestedAgentId },
   { name: 'label', valueOf: (run) => run.label },
   { name: 'task', valueOf: (run) => run.taskPreview },
-  { name: 'cause', valueOf: (run) => (run.error === null ? null : errorLine(run.error)) },
+  { name: 'cause', valueOf: (run) => run.errorCause },
   { name: 'error', valueOf: (run) => run.error },
   { name: 'rule', valueOf: (run) => run.rule },
   { name: 'requester', valueOf: (run) => run.requesterSessionKey },
