@@ -133,9 +133,10 @@ def test_another_log_takes_the_place_of_everything_that_was_shown(
     with new_place() as place, server_on(place / "data", url) as fresh:
         fresh.spawn("of the other log", label="of-the-other")
         between.lead_to(fresh.url)
+        expect(page.get_by_role("status").filter(has_text="another log")).to_be_visible()
+        page.get_by_role("link", name="Runs").first.click()
         expect(page.get_by_role("row").nth(1)).to_contain_text("of-the-other")
         expect(page.get_by_text("of-the-one")).to_have_count(0)
-        expect(page.get_by_role("status").filter(has_text="another log")).to_be_visible()
         page.get_by_role("button", name="Close").click()
         expect(page.get_by_text("another log")).to_have_count(0)
     databases.drop(url)
