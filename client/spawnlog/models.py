@@ -2029,9 +2029,7 @@ class RunSummary(AnswerModel):
     yielded: bool
     error_cause: Annotated[
         str | None,
-        Field(
-            description="The line of the error that names its cause, in lists of runs and for tokens with scope\n`content`; otherwise None."
-        ),
+        Field(description="Line of the error that names its cause; requires scope `content`."),
     ] = None
 
 

@@ -255,11 +255,7 @@ class RunSummary(RunMetadataView):
     milliseconds."""
 
     error_cause: str | None = Field(
-        None,
-        description=(
-            "The line of the error that names its cause, in lists of runs and for tokens with scope"
-            " `content`; otherwise null."
-        ),
+        None, description="Line of the error that names its cause; requires scope `content`."
     )
 
 
