@@ -73,6 +73,7 @@ def test_item_is_summary_of_run(server: Server) -> None:
     (item,) = server.runs(requester=session)
     assert item.pop("taskPreview") == run["task"][:200]
     assert item.pop("taskBytes") == 5000
+    assert item.pop("errorCause") is None
     assert item == {name: run[name] for name in item}
     assert not {"task", "resultText", "requesterOrigin"} & item.keys()
 
