@@ -46,8 +46,11 @@ def tune_garbage_collector() -> None:
 HTTP_GRACE_SECONDS = 5
 STOP_SECONDS_MAX = 15.0
 START_SETTINGS = frozenset(
-    {"lease_seconds", "drain_seconds", "allowed_hosts", "telemetry", "no_page"}
-)
+    {
+        "allowed_hosts", "data_dir", "database_url", "drain_seconds", "host", "lease_seconds",
+        "no_auth", "no_page", "port", "telemetry",
+    }
+)  # fmt: skip
 """Settings that are read at the start and not at a reload."""
 
 
@@ -245,7 +248,7 @@ async def _reload_now(process: ServerProcess, config: Path) -> None:
 
 def _log_reload(loaded: LoadedConfiguration, before: Configuration, settings: Settings) -> None:
     warn_about(loaded)
-    changed = settings_needing_restart(settings, loaded.configuration.spawnlog)
+    changed = settings_needing_restart(settings, before.spawnlog, loaded.configuration.spawnlog)
     if changed:
         _log.warning("a restart is needed for %s", ", ".join(changed))
     moved = main_key_warning(before, loaded.configuration)
@@ -273,8 +276,19 @@ def main_key_warning(before: Configuration, after: Configuration) -> str | None:
     )
 
 
-def settings_needing_restart(before: Settings, after: Settings) -> tuple[str, ...]:
-    """Return changed settings that a running server cannot apply, by their names in the file."""
-    given = after.model_fields_set & START_SETTINGS
-    changed = [name for name in sorted(given) if getattr(before, name) != getattr(after, name)]
+def settings_needing_restart(
+    running: Settings, before: Settings, after: Settings
+) -> tuple[str, ...]:
+    """Return changed settings that a running server cannot apply, by their names in the file.
+
+    Args:
+        running: The settings of the server, with those of its command line and environment.
+        before: The settings of the file until now.
+        after: The settings of the file from now on.
+    """
+    changed = [
+        name
+        for name in sorted(START_SETTINGS)
+        if getattr(after, name) not in (getattr(before, name), getattr(running, name))
+    ]
     return tuple(Settings.model_fields[name].alias or name for name in changed)

@@ -32,11 +32,21 @@ BEFORE = Settings(lease_seconds=15, drain_seconds=10)
 
 def test_settings_of_the_start_need_a_restart() -> None:
     after = Settings(lease_seconds=20, drain_seconds=5, allowed_hosts=("board.example",))
-    assert settings_needing_restart(BEFORE, after) == (
-        "allowedHosts",
-        "drainSeconds",
-        "leaseSeconds",
-    )
+    changed = settings_needing_restart(BEFORE, BEFORE, after)
+    assert changed == ("allowedHosts", "drainSeconds", "leaseSeconds")
+
+
+def test_change_of_authentication_or_place_needs_a_restart() -> None:
+    before = Settings(no_auth=True)
+    after = Settings(host="0.0.0.0", port=8701, data_dir="/srv/log")
+    changed = settings_needing_restart(before, before, after)
+    assert changed == ("dataDir", "host", "noAuth", "port")
+
+
+def test_setting_that_the_command_line_overrides_needs_no_restart() -> None:
+    running, file = Settings(port=0), Settings(port=8701)
+    assert settings_needing_restart(running, file, file) == ()
+    assert settings_needing_restart(running, Settings(port=8701), Settings(port=0)) == ()
 
 
 @pytest.mark.parametrize(
@@ -48,7 +58,7 @@ def test_settings_of_the_start_need_a_restart() -> None:
     ],
 )
 def test_other_settings_need_no_restart(after: Settings) -> None:
-    assert settings_needing_restart(BEFORE, after) == ()
+    assert settings_needing_restart(BEFORE, BEFORE, after) == ()
 
 
 @pytest.mark.parametrize(
