@@ -121,7 +121,7 @@ def record_of_demo(server: Server) -> Record:
             Screen(f"shared-context/{DEMO}-3", "which text is longer"),
             Screen("announcements", "harbour-words"),
             Screen(f"announcements?open={post}", "chat"),
-            Screen("lanes", "Nobody is in a lane", "holds a slot"),
+            Screen("lanes", "No runs are running or queued", "holds a slot"),
             Screen("configuration", "in force", "in force then"),
             Screen("verify", "Head of the log", "Head of the log at this moment"),
         ),

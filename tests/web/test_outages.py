@@ -152,7 +152,7 @@ def test_a_token_that_ended_meanwhile_is_not_taken_for_a_server_that_is_away(
         page = context.new_page()
         # A view that asks for nothing by itself.
         page.goto(f"/ui/lanes#code={code}")
-        expect(page.get_by_text("Nobody is in a lane")).to_be_visible()
+        expect(page.get_by_text("No runs are running or queued")).to_be_visible()
         own = {"Authorization": f"Bearer {page.evaluate(STORED)}"}
         between.lead_to()
         expect(page.get_by_text("Disconnected. Showing data from")).to_be_visible()

@@ -302,8 +302,8 @@ def test_the_log_goes_back_to_its_first_event(window: Page, storm: Storm) -> Non
 def test_the_log_goes_on_from_a_position_as_it_grows(window: Page, storm: Storm) -> None:
     server, _ = storm
     window.goto("/ui/log")
-    window.get_by_role("checkbox", name="the oldest first").check()
-    window.get_by_label("Behind position").fill("2")
+    window.get_by_role("checkbox", name="oldest first").check()
+    window.get_by_label("After position").fill("2")
     window.keyboard.press("Enter")
     grid = window.get_by_role("grid", name="Events")
     expect(window.get_by_role("row").nth(1).get_by_role("link").first).to_have_text("3")
@@ -321,7 +321,7 @@ def test_the_log_goes_on_from_a_position_as_it_grows(window: Page, storm: Storm)
         grid.press("End")
     expect(events.filter(has_text="SpawnRequested")).to_be_visible()
     # The newest first again: nothing is there twice, and nothing is left out.
-    window.get_by_role("checkbox", name="the oldest first").uncheck()
+    window.get_by_role("checkbox", name="oldest first").uncheck()
     expect(window.get_by_text("spawnlog event list --newest")).to_be_visible()
     grid.press("Home")
     expect(window.get_by_role("row").nth(1).get_by_role("link").first).not_to_have_text("3")
@@ -334,7 +334,7 @@ def test_behind_the_end_of_the_log_each_event_comes_once(window: Page, storm: St
     server, _ = storm
     head = server.http.get("/v1/events", params={"limit": 1}).json()["head"]
     window.goto(f"/ui/log?order=asc&after={head}")
-    expect(window.get_by_text("No event fits.")).to_be_visible()
+    expect(window.get_by_text("No events match.")).to_be_visible()
     server.spawn("watched", agentId="writer", label="behind")
     expect(window.get_by_role("row").filter(has_text="RunAnnounced")).to_be_visible()
     shown = positions(window)

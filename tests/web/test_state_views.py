@@ -136,7 +136,7 @@ def test_what_a_family_shares_is_told_with_who_wrote_it_and_who_started_with_it(
     expect(window.get_by_text("deadline")).to_have_count(0)
     assert window.locator("main img").count() == 0
     window.get_by_role("slider", name="Moment").fill(str(state.first - 20))
-    expect(window.get_by_text("At this moment nothing was shared yet")).to_be_visible()
+    expect(window.get_by_text("Nothing was shared yet at this time")).to_be_visible()
 
 
 @pytest.mark.nightly
@@ -214,8 +214,8 @@ def test_the_ledger_goes_on_behind_its_first_page(window: Page, state: State) ->
     grid.press("End")
     expect(grid).to_have_attribute("aria-rowcount", str(len(ledger) + 1))
     expect(row_of(grid, f"{ledger[-1]['position']:,}").first).to_be_visible()
-    window.get_by_label("Behind position").fill(str(ledger[-1]["position"] - 1))
-    window.get_by_label("Behind position").press("Enter")
+    window.get_by_label("After position").fill(str(ledger[-1]["position"] - 1))
+    window.get_by_label("After position").press("Enter")
     expect(grid.get_by_role("row")).to_have_count(2)
     expect(window).to_have_url(re.compile("after="))
 
@@ -232,7 +232,7 @@ def test_a_lane_shows_who_holds_a_slot_and_who_waits_for_one(window: Page, state
     line.get_by_role("link").click()
     expect(window).to_have_url(re.compile(state.waiting))
     window.goto(f"/ui/lanes?at=pos:{state.first}")
-    expect(window.get_by_text("Nobody is in a lane at this moment.")).to_be_visible()
+    expect(window.get_by_text("No runs are running or queued at this time.")).to_be_visible()
 
 
 @pytest.mark.nightly

@@ -75,7 +75,7 @@ def test_the_story_of_time_travel_is_walked_by_keys_alone(page: Page, server: Se
     keys.press("g", "n")
     expect(page.get_by_role("row", name="subagent 1 5 8 0")).to_be_visible()
     keys.press("g", "a")
-    expect(page.get_by_text("Nothing was announced up to this moment.")).to_be_visible()
+    expect(page.get_by_text("No announcements up to this time.")).to_be_visible()
     keys.press("g", "c")
     expect(page.get_by_role("row").filter(has_text="in force then")).to_be_visible()
     keys.use(page.locator("summary").filter(has_text="Text of revision 1"))
@@ -99,7 +99,7 @@ def test_the_story_of_time_travel_is_walked_by_keys_alone(page: Page, server: Se
     keys.press("j", "Enter")
     opened = page.get_by_role("region", name="Event")
     expect(opened).to_contain_text('"type": "RunStarted"')
-    keys.use(opened.get_by_role("link", name="As it was then"))
+    keys.use(opened.get_by_role("link", name="View at this time"))
     expect(rows).to_have_count(6)
     expect(page.get_by_role("note")).to_contain_text("This is the past")
 

@@ -7,10 +7,10 @@ export type LedgerState = (typeof STATES)[number]
 
 /** What each state means; the first two are about webhooks, the others about the inbox. */
 export const MEANINGS: Record<LedgerState, string> = {
-  parked: 'a webhook is not sent it any more',
-  due: 'it is to be sent to a webhook',
-  delivered: 'it is in the inbox and was not taken yet',
-  acknowledged: 'the session has taken it',
+  parked: 'gave up after all attempts',
+  due: 'will be sent',
+  delivered: 'in the inbox, not read',
+  acknowledged: 'read by the session',
 }
 
 /** How far it has come on its way to the webhooks: `gateway: parked after 4, ops: delivered`. */

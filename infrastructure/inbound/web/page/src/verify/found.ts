@@ -7,12 +7,12 @@ type State = VerificationView['state']
 
 /** Each state as a sign, in words, and how it is coloured. */
 export const STATES: Record<State, { sign: string; words: string; tone: string }> = {
-  running: { sign: '●', words: 'under way', tone: 'busy' },
+  running: { sign: '●', words: 'running', tone: 'busy' },
   right: { sign: '✓', words: 'nothing differs', tone: 'good' },
   different: { sign: '✗', words: 'something differs', tone: 'bad' },
   stopped: { sign: '■', words: 'stopped', tone: 'warn' },
-  failed: { sign: '!', words: 'could not go on', tone: 'warn' },
-  'broken-off': { sign: '?', words: 'broken off', tone: 'warn' },
+  failed: { sign: '!', words: 'failed', tone: 'warn' },
+  'broken-off': { sign: '?', words: 'interrupted', tone: 'warn' },
 }
 
 /** Which positions were found right: `positions 1 to 18,342`, or that none was. */
