@@ -30,6 +30,7 @@ PAGES: Mapping[str, str] = {
     "getSharedContext": "shared-context.md",
     "patchSharedContext": "shared-context.md",
     "redriveAnnouncement": "webhooks.md#retries-and-parked-announcements",
+    "redriveAnnouncements": "webhooks.md#retries-and-parked-announcements",
     "claimRun": "external-runs.md",
     "findEvents": "#since-when",
     "getSummary": "time-travel.md#what-happened-since",

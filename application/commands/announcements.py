@@ -6,11 +6,13 @@ from pydantic import Field
 
 from application.commands.context import CommandContext
 from application.commands.services import CommandServices
-from application.log.answers import AcknowledgedAnswer, RedrivenAnswer
+from application.log.answers import AcknowledgedAnswer, RedrivenAnswer, RedrivenManyAnswer
 from application.log.event_log import StoredAnswer
 from application.queries.access import Caller, require_scope, require_session_access
-from application.queries.command import Command, Option
+from application.queries.as_of import resolve_as_of
+from application.queries.command import Column, Command, Option
 from application.queries.errors import QueryError, invalid_value
+from application.queries.inbox import find_announced_runs
 from application.queries.operation import POSITION_MAX, operation
 from application.queries.session_reference import UUID_TEXT, resolve_session_key, run_of_name
 from domain.configuration.webhooks import WEBHOOK_ID_CHARACTERS_MAX
@@ -20,6 +22,8 @@ from domain.values.body import Body
 from domain.values.text import quote_name
 
 REASON_CHARACTERS_MAX = 2000
+REDRIVEN_MAX = 100
+"""Maximum number of announcements that one request sends again."""
 
 
 class AckBody(Body):
@@ -149,6 +153,99 @@ async def redrive_announcement(
     kind: EffectKind = "webhook" if body.hook is None else "hook"
     return await services.effects.redrive(
         run, kind, body.hook or body.webhook, body.reason, caller.actor, command.reservation
+    )
+
+
+class RedriveManyBody(Body):
+    """Which parked announcements to send again, and why."""
+
+    reason: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=REASON_CHARACTERS_MAX,
+            description="Reason, which is recorded for each.",
+        ),
+    ]
+    webhook: Annotated[
+        str | None,
+        Field(
+            max_length=WEBHOOK_ID_CHARACTERS_MAX,
+            description="Only deliveries to this webhook. Default: to any.",
+        ),
+    ] = None
+    after: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=POSITION_MAX,
+            description=(
+                "Only announcements after this position: `moreAfter` of the previous answer."
+            ),
+        ),
+    ] = 0
+    limit: Annotated[
+        int,
+        Field(ge=1, le=REDRIVEN_MAX, description="Maximum number of announcements."),
+    ] = REDRIVEN_MAX
+
+
+@operation(
+    "POST",
+    "/v1/announcements/redrive",
+    name="redriveAnnouncements",
+    tag="announcements",
+    scope="control",
+    summary="Send parked announcements again, up to 100 at once",
+    description=(
+        "Covers the announcements to the sessions of the token, in the order of"
+        " `GET /v1/announcements?state=parked`. Each is sent as by the redrive of one"
+        " announcement; all are recorded together, or none. `refused` names those that stay"
+        " parked. If `moreAfter` is given, more are parked: continue with it as `after`. Hooks are"
+        " not called."
+    ),
+    answer=RedrivenManyAnswer,
+    repeat="key",
+    errors=("no_announcement",),
+    command=Command(
+        "announcement redrive-all",
+        "Send parked announcements again, up to 100 at once.\n\nUses the addresses of the current"
+        " configuration. Hooks are not called.",
+        options={
+            "reason": Option(metavar="TEXT", help="Reason to record for each."),
+            "webhook": Option(metavar="ID", help="Only deliveries to this webhook."),
+            "limit": Option(help="Maximum number of announcements.", maximum=REDRIVEN_MAX),
+        },
+        items="redriven",
+        columns=(Column("ID", "runId"), Column("SENT AGAIN TO", "webhooks", "words", elastic=True)),
+        notes={
+            "refused": "some stay parked: their texts were erased (--output json names them)",
+            "moreAfter": "more are parked: repeat with --after {moreAfter}",
+        },
+        limit=REDRIVEN_MAX,
+    ),
+)
+async def redrive_announcements(
+    services: CommandServices, caller: Caller, body: RedriveManyBody, command: CommandContext
+) -> StoredAnswer:
+    """Send parked announcements of the caller's sessions again."""
+    moment = await resolve_as_of(services, caller, None)
+    runs, following = await find_announced_runs(
+        services,
+        caller,
+        "parked",
+        at=moment.position,
+        after=body.after,
+        limit=body.limit,
+        webhook=body.webhook,
+    )
+    return await services.effects.redrive_many(
+        runs,
+        body.webhook,
+        body.reason,
+        caller.actor,
+        more_after=following,
+        reservation=command.reservation,
     )
 
 

@@ -3,14 +3,27 @@
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple, Protocol
 from uuid import UUID
 
 from application.concurrency.bulkhead import Bulkhead
-from application.log.answers import RedrivenAnswer
-from application.log.envelope import SYSTEM, Actor
-from application.log.event_log import Decision, DecisionContext, Reservation, StoredAnswer
+from application.log.answers import (
+    RedrivenAnswer,
+    RedrivenItem,
+    RedrivenManyAnswer,
+    RedriveRefusal,
+)
+from application.log.envelope import SYSTEM, Actor, Provenance
+from application.log.event_log import (
+    Content,
+    Decision,
+    DecisionContext,
+    Reservation,
+    StoredAnswer,
+)
+from application.log.texts import ContentsErased, TextStore
 from application.log.unit_of_work import UnitOfWork, provenance_of
 from application.ports.configurations import PinnedConfiguration
 from application.ports.fault_injection import FaultPoint
@@ -22,7 +35,8 @@ from domain.run.commands import (
     RedriveEffects,
     RunCommand,
 )
-from domain.run.effects import EFFECT_RULES, decide_effect, redrive_effects
+from domain.run.effects import EFFECT_RULES, NothingParked, decide_effect, redrive_effects
+from domain.run.events import EffectRedriven
 from domain.run.facts import Effect, EffectKind, UndoOutcome
 from domain.run.state import Run
 from domain.values.record import run_stream
@@ -138,25 +152,82 @@ class EffectWorker:
             ContentsErased: If the texts of the run were erased, so that no reason can be recorded.
         """
         text_store = await self._work.text_store(run)
-        stream = run_stream(run.run_id)
 
         def decide(world: DecisionContext) -> Decision[StoredAnswer]:
-            texts = text_store.empty_copy()
-            kept = texts.store("redriveReason", reason)
-            command = RedriveEffects(kind=kind, name=name, by=actor.name, reason=kept)
-            events = redrive_effects(world.runs[run.run_id], command)
+            redrive = _Redrive(kind, name, actor.name, reason)
+            changes, contents = redrive.decide(world.runs[run.run_id], text_store)
             names = {
-                kind: [event.name for event in events if event.kind == kind] for kind in _PARKABLE
+                kind: [event.name for _, event in changes if event.kind == kind]
+                for kind in _PARKABLE
             }
             answer = StoredAnswer.of(
                 "redriven",
                 RedrivenAnswer(run_id=run.run_id, webhooks=names["webhook"], hooks=names["hook"]),
             )
-            changes = [(stream, event) for event in events]
-            return Decision(answer, changes, texts.contents, answer=answer)
+            return Decision(answer, changes, contents, answer=answer)
 
         appended = await self._work.submit(
-            (stream,), decide, provenance_of(run, actor), reservation=reservation
+            (run_stream(run.run_id),), decide, provenance_of(run, actor), reservation=reservation
+        )
+        return appended.result
+
+    async def redrive_many(
+        self,
+        runs: Sequence[Run],
+        webhook: str | None,
+        reason: str,
+        actor: Actor,
+        *,
+        more_after: int | None = None,
+        reservation: Reservation | None = None,
+    ) -> StoredAnswer:
+        """Retry the parked deliveries of several runs in one append: all of them, or those to
+        `webhook`.
+
+        A run whose texts were erased stays parked, and the answer names it. A run that another
+        request has redriven meanwhile is left out.
+
+        Args:
+            more_after: Position after which more runs are parked, for the answer.
+
+        Raises:
+            NothingParked: If none of them is parked.
+        """
+        text_stores: dict[UUID, TextStore] = {}
+        refused: list[RedriveRefusal] = []
+        for run in runs:
+            try:
+                text_stores[run.run_id] = await self._work.text_store(run)
+            except ContentsErased as why:
+                refused.append(RedriveRefusal(run_id=run.run_id, code="erased", detail=str(why)))
+
+        def decide(world: DecisionContext) -> Decision[StoredAnswer]:
+            redrive = _Redrive("webhook", webhook, actor.name, reason)
+            redriven: list[RedrivenItem] = []
+            changes: list[tuple[str, EffectRedriven]] = []
+            contents: list[Content] = []
+            for run_id, text_store in text_stores.items():
+                try:
+                    changed, texts = redrive.decide(world.runs[run_id], text_store)
+                except NothingParked:
+                    continue
+                webhooks = [event.name for _, event in changed]
+                redriven.append(RedrivenItem(run_id=run_id, webhooks=webhooks))
+                changes += changed
+                contents += texts
+            if not redriven and not refused:
+                where = f" to webhook {webhook}" if webhook is not None else ""
+                raise NothingParked(f"no delivery{where} is parked")
+            view = RedrivenManyAnswer(redriven=redriven, refused=refused, more_after=more_after)
+            answer = StoredAnswer.of("redriven", view)
+            return Decision(answer, changes, contents, answer=answer)
+
+        appended = await self._work.submit(
+            tuple(run_stream(run_id) for run_id in text_stores),
+            decide,
+            Provenance(actor),
+            reservation=reservation,
+            about=frozenset(text_stores),
         )
         return appended.result
 
@@ -231,6 +302,30 @@ class EffectWorker:
         text = "run %s: %s %s is parked: %s"
         _log.warning(text, run.run_id, effect.kind, effect.name, why.reason)
         return appended.runs[run.run_id]
+
+
+@dataclass(frozen=True, slots=True)
+class _Redrive:
+    """A redrive of parked effects, decided for one run at a time."""
+
+    kind: EffectKind
+    name: str | None
+    by: str
+    reason: str
+
+    def decide(
+        self, run: Run, text_store: TextStore
+    ) -> tuple[list[tuple[str, EffectRedriven]], Sequence[Content]]:
+        """Return the events of a run with their stream, and the text of the reason.
+
+        Raises:
+            NothingParked: If none of the run's effects matches.
+        """
+        texts = text_store.empty_copy()
+        kept = texts.store("redriveReason", self.reason)
+        command = RedriveEffects(kind=self.kind, name=self.name, by=self.by, reason=kept)
+        stream = run_stream(run.run_id)
+        return [(stream, event) for event in redrive_effects(run, command)], texts.contents
 
 
 def _phase(run: Run, effect: Effect) -> str | None:

@@ -162,6 +162,30 @@ class RedrivenAnswer(View):
     hooks: list[str]
 
 
+class RedrivenItem(View):
+    """An announcement that is sent again, and the webhooks that receive it."""
+
+    run_id: UUID
+    webhooks: list[str]
+
+
+class RedriveRefusal(View):
+    """An announcement that stays parked, and why."""
+
+    run_id: UUID
+    code: Literal["erased"]
+    detail: str
+
+
+class RedrivenManyAnswer(View):
+    """Announcements that are sent again, and those that stay parked. If `moreAfter` is given, more
+    are parked after that position."""
+
+    redriven: list[RedrivenItem]
+    refused: list[RedriveRefusal]
+    more_after: int | None
+
+
 class PreambleAnswer(View):
     """The preamble of a session's later runs. `characters` is 0 if there is none. `changed` is true
     if it differs from the previous one."""

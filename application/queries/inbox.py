@@ -136,10 +136,34 @@ async def list_ledger(
     services: QueryServices, caller: Caller, query: ListLedger
 ) -> Answer[InboxView]:
     """Return a page of the announcements of all sessions that the caller may see, by position."""
-    state, after, limit = query.state, query.after, query.limit
     moment = await resolve_as_of(services, caller, query.at)
+    found, following = await find_announced_runs(
+        services, caller, query.state, at=moment.position, after=query.after, limit=query.limit
+    )
+    items = await announcement_views(services.work.contents, found, with_text=caller.may("content"))
+    return Answer(InboxView(items=items, next_after=following), moment.position)
+
+
+async def find_announced_runs(
+    services: QueryServices,
+    caller: Caller,
+    state: LedgerState | None,
+    *,
+    at: int,
+    after: int,
+    limit: int,
+    webhook: str | None = None,
+) -> tuple[list[Run], int | None]:
+    """Return runs that the caller may see, by the position of their announcement.
+
+    Args:
+        webhook: Only runs with a parked delivery to this webhook.
+
+    Returns:
+        The runs, and the position after which to continue; None if there are no more.
+    """
     ledger = InboxQuery(is_parked=state == "parked")
-    takes_each = caller.sees_everything and state in (None, "parked")
+    takes_each = caller.sees_everything and state in (None, "parked") and webhook is None
     found: list[Run] = []
     known: dict[str, bool] = {}
     following: int | None = None
@@ -147,27 +171,27 @@ async def list_ledger(
     while examined < ANNOUNCEMENTS_EXAMINED_MAX:
         count = limit + 1 if takes_each else max(limit + 1, ANNOUNCEMENTS_AT_ONCE)
         count = min(count, ANNOUNCEMENTS_EXAMINED_MAX - examined)
-        page = await services.work.registry.inbox(
-            ledger, at=moment.position, after=after, limit=count
-        )
+        page = await services.work.registry.inbox(ledger, at=at, after=after, limit=count)
         for run in page:
             if len(found) == limit:
                 following = after
                 break
             assert run.inbox is not None
             after = run.inbox.position
-            if _is_in(run, state) and await services.access.covers_run(caller, run, known):
+            if _is_in(run, state, webhook) and await services.access.covers_run(caller, run, known):
                 found.append(run)
         examined += len(page)
         if following is not None or len(page) < count:
             break
     else:
         following = after
-    items = await announcement_views(services.work.contents, found, with_text=caller.may("content"))
-    return Answer(InboxView(items=items, next_after=following), moment.position)
+    return found, following
 
 
-def _is_in(run: Run, state: LedgerState | None) -> bool:
+def _is_in(run: Run, state: LedgerState | None, webhook: str | None) -> bool:
+    if webhook is not None:
+        delivery = run.effect("webhook", webhook)
+        return delivery is not None and delivery.phase == "parked"
     if state in (None, "parked"):
         return True
     if state == "due":

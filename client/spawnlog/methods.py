@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         QueuedAnswer,
         ReadinessAnswer,
         RedrivenAnswer,
+        RedrivenManyAnswer,
         ReportedAnswer,
         RevisionListView,
         RevisionSummary,
@@ -1674,6 +1675,42 @@ class Methods(Sender):
             path_of("announcements", id, "redrive"),
             {"reason": reason, "webhook": webhook, "hook": hook},
             "RedrivenAnswer",
+            idempotency_key=idempotency_key,
+        )
+        return (self.answer(request)).value
+
+    def redrive_announcements(
+        self,
+        reason: str,
+        *,
+        webhook: str | None = None,
+        after: int | None = None,
+        limit: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> RedrivenManyAnswer:
+        """Send parked announcements again, up to 100 at once.
+
+        Covers the announcements to the sessions of the token, in the order of `list_ledger`
+        with `state`. Each is sent as by the redrive of one announcement; all are recorded
+        together, or none. `refused` names those that stay parked. If `more_after` is given,
+        more are parked: continue with it as `after`. Hooks are not called.
+
+        Args:
+            reason: Reason, which is recorded for each.
+            webhook: Only deliveries to this webhook. Default: to any.
+            after: Only announcements after this position: `more_after` of the previous
+                answer.
+            limit: Maximum number of announcements.
+            idempotency_key: A repeat with the same key and body returns the first answer,
+                with `is_replayed`. A key is valid for one token and path, for seven days.
+                Default: a new key for each call.
+        """
+        request: Request[RedrivenManyAnswer] = command_request(
+            "redriveAnnouncements",
+            "POST",
+            path_of("announcements", "redrive"),
+            {"reason": reason, "webhook": webhook, "after": after, "limit": limit},
+            "RedrivenManyAnswer",
             idempotency_key=idempotency_key,
         )
         return (self.answer(request)).value

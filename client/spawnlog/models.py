@@ -685,12 +685,38 @@ class ReadinessAnswer(AnswerModel):
     tail: int
 
 
+class RedriveRefusal(AnswerModel):
+    """An announcement that stays parked, and why."""
+
+    run_id: str
+    code: Literal["erased"]
+    detail: str
+
+
 class RedrivenAnswer(AnswerModel):
     """Webhooks that receive the announcement again, and hooks that are called again."""
 
     run_id: str
     webhooks: list[str]
     hooks: list[str]
+
+
+class RedrivenItem(AnswerModel):
+    """An announcement that is sent again, and the webhooks that receive it."""
+
+    run_id: str
+    webhooks: list[str]
+
+
+class RedrivenManyAnswer(AnswerModel):
+    """
+    Announcements that are sent again, and those that stay parked. If `more_after` is given,
+    more are parked after that position.
+    """
+
+    redriven: list[RedrivenItem]
+    refused: list[RedriveRefusal]
+    more_after: int | None
 
 
 class RefusalView(AnswerModel):

@@ -101,6 +101,7 @@ WITH_KEY = [one for one in OPERATIONS if one.repeat == "key"]
 NOT_RECORDED = {
     "yieldSession": "cannot_yield",
     "redriveAnnouncement": "no_announcement",
+    "redriveAnnouncements": "no_announcement",
 }
 """Operations that refuse their request here, and therefore store no answer."""
 

@@ -21,7 +21,7 @@ from application.ports.hooks import HookError
 from application.ports.webhooks import WebhookAnswer
 from domain.delivery.webhook import WebhookMessage
 from domain.run.effects import NothingParked
-from domain.run.events import EffectAttempted
+from domain.run.events import EffectAttempted, EffectRedriven
 from domain.run.facts import HOOK_ORDER, Effect, EffectKind
 from domain.run.state import Run
 from tests.support.builders import run_commands as ask
@@ -214,6 +214,57 @@ async def test_parked_hook_is_called_again_when_redriven(story: Tell, is_over: b
     }
     await a.tell()
     assert (await a.phases())["subagentSpawned"] == ("done", 2)
+
+
+async def test_parked_deliveries_of_several_runs_are_redriven_in_one_append(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    work = await work_with_hooks(running, tmp_path)
+    family = KeptFamily(running.log, running.pool, tmp_path)
+    for name in ("a", "b", "erased", "delivered"):
+        await family.begin(name)
+        await family.end(name)
+        await family.tell(name, ask.announce(webhooks=("gateway", "ops")))
+    refused = AttemptResult(error="HTTP 410", status_code=410, is_final=True)
+    down = Performer("webhook", gateway=refused, ops=refused)
+    up = Performer("webhook", gateway=AttemptResult(status_code=204), ops=AttemptResult())
+    for name in ("a", "b", "erased"):
+        await EffectWorker(work, [down], uninterrupted, Bulkhead()).perform(family.id(name))
+    await EffectWorker(work, [up], uninterrupted, Bulkhead()).perform(family.id("delivered"))
+    erased = family.run("erased").session_id
+    await running.ask("DELETE FROM content_keys WHERE session_id = %s", erased)
+    worker = EffectWorker(work, [up], uninterrupted, Bulkhead())
+    runs = [await work.run(family.id(name)) for name in ("a", "b", "erased", "delivered")]
+    before = len(await running.events())
+
+    answer = await worker.redrive_many(runs, None, "it is back", SYSTEM, more_after=7)
+
+    ids = {name: str(family.id(name)) for name in ("a", "b", "erased")}
+    assert answer.body == {
+        "redriven": [{"runId": ids[name], "webhooks": ["gateway", "ops"]} for name in ("a", "b")],
+        "refused": [
+            {
+                "runId": ids["erased"],
+                "code": "erased",
+                "detail": f"the texts of session {erased} were erased",
+            }
+        ],
+        "moreAfter": 7,
+    }
+    recorded = (await running.events())[before:]
+    assert [one.envelope.provenance.run_id for one in recorded] == [
+        *[family.id("a")] * 2,
+        *[family.id("b")] * 2,
+    ]
+    assert len({one.envelope.append_last for one in recorded}) == 1
+    reasons = [one.event.reason for one in recorded if isinstance(one.event, EffectRedriven)]
+    assert [await work.contents.text(one) for one in reasons] == ["it is back"] * 4
+    for name in ("a", "b"):
+        await worker.perform(family.id(name))
+        assert not (await work.run(family.id(name))).is_parked
+    with pytest.raises(NothingParked, match="no delivery to webhook ops is parked"):
+        await worker.redrive_many(runs[:2], "ops", "again", SYSTEM)
+    assert len(await running.events()) == before + 8
 
 
 # Side by side where no order binds them.

@@ -19,6 +19,7 @@ from tests.support.tiers import nightly_but
 from tests.support.waiting import wait_for
 
 ATTEMPTS_MAX = 4
+TOKENS = {scope: f"token-of-scope-{scope}-0123456789abcdef" for scope in ("read", "control")}
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,16 @@ def one_announcing(databases: Databases, one_outside: HookServer) -> Iterator[Se
     announce = {"webhooks": webhooks, "attemptsMax": ATTEMPTS_MAX, "retrySecondsMax": 1}
 
     def config(folder: Path) -> dict[str, Any]:
-        return hooked(folder, {}, announce=announce)
+        tokens = []
+        for scope, token in TOKENS.items():
+            file = folder / scope
+            file.write_text(token, "utf-8")
+            file.chmod(0o600)
+            sessions = ["agent:main:several-0"]
+            tokens.append(
+                {"id": scope, "scopes": [scope], "sessions": sessions, "token": {"file": str(file)}}
+            )
+        return hooked(folder, {}, announce=announce, tokens=tokens)
 
     with serving(databases, config, dies=True) as running:
         yield running
@@ -164,6 +174,43 @@ def test_parked_announcement_is_told_and_redriven(server: Server, outside: HookS
     left = server.http.get("/v1/announcements", params=ledger).json()["items"]
     assert run_id not in [one["runId"] for one in left]
     problem_of(redrive(server, run_id), 409, "no_announcement")
+
+
+@pytest.mark.server
+def test_all_parked_announcements_of_a_token_are_redriven_at_once(
+    server: Server, outside: HookServer
+) -> None:
+    outside.replies("all", Reply(410))
+    outside.replies("discord", Reply(410))
+    made = [spawned(server, f"several-{number}", **ORIGIN) for number in range(3)]
+    for _, key in made:
+        delivery(server, key, "all", "parked")
+        delivery(server, key, "discord", "parked")
+    outside.replies("all", Reply(204))
+    path, body = "/v1/announcements/redrive", {"reason": "the gateway is back", "webhook": "all"}
+    with server.with_token(TOKENS["read"]) as http:
+        problem_of(http.post(path, json=body), 403, "not_permitted")
+    # A token redrives the announcements to its own sessions, and learns of no others.
+    with server.with_token(TOKENS["control"]) as http:
+        own = http.post(path, json=body).json()
+    assert own == {
+        "redriven": [{"runId": made[0][0], "webhooks": ["all"]}],
+        "refused": [],
+        "moreAfter": None,
+    }
+    headers = {"Idempotency-Key": "several"}
+    asked = {**body, "limit": 1}
+    first = server.http.post(path, json=asked, headers=headers).json()
+    assert first["redriven"] == [{"runId": made[1][0], "webhooks": ["all"]}]
+    assert server.http.post(path, json=asked, headers=headers).json() == first
+    last = server.http.post(path, json={**asked, "after": first["moreAfter"]}).json()
+    assert (last["redriven"][0]["runId"], last["moreAfter"]) == (made[2][0], None)
+    for run_id, key in made:
+        delivery(server, key, "all", "delivered")
+        delivery(server, key, "discord", "parked")
+        (redriven,) = server.payloads(run_id, "EffectRedriven")
+        assert redriven["name"] == "all"
+    problem_of(server.http.post(path, json=body), 409, "no_announcement")
 
 
 @pytest.mark.server

@@ -24,6 +24,7 @@ BODIES: Mapping[str, Mapping[str, Any]] = {
     "patchSharedContext": {"another": 1},
     "acknowledgeAnnouncement": {},
     "redriveAnnouncement": {"reason": "again"},
+    "redriveAnnouncements": {"reason": "again"},
     "claimRun": {"executor": "somebody"},
     "prolongClaim": {"epoch": 1},
     "reportTranscript": {"epoch": 1, "first": 1, "entries": []},

@@ -381,7 +381,7 @@ OTHERWISE: dict[str, dict[str, Any]] = {
     "acknowledgeAnnouncement": {},
 }
 """Members that make a body a different request."""
-REFUSED_UNRECORDED = {"yieldSession", "redriveAnnouncement"}
+REFUSED_UNRECORDED = {"yieldSession", "redriveAnnouncement", "redriveAnnouncements"}
 """Operations with nothing to yield or redrive here, whose answer is not stored."""
 
 

@@ -144,6 +144,7 @@ REFUSED: Mapping[Outcome, str] = {
     NOT_FOUND: """listAgents listAgents?at listAgents?requester listRuns?at listLedger?at
         listEvents?at listEvents?runId countEvents?runId findEvents?runId listTimeline?at
         getDiff?runId getDiff?session getDiff?tree listLanes?at""",
+    (409, "no_announcement"): "redriveAnnouncements",
 }
 """Requests about a session or run of others, by outcome; other requests show nothing."""
 REFUSED_TO: Mapping[str, Mapping[Outcome, str]] = {

@@ -151,6 +151,24 @@ def test_parked_deliveries_are_listed_and_redriven(spawnlog: Command, api: Recor
     assert api.asked[-1].body == {"reason": "it is back", "webhook": "chat"}
 
 
+def test_all_parked_announcements_are_redriven(spawnlog: Command, api: RecordedApi) -> None:
+    refused = {"runId": "7", "code": "erased", "detail": "the texts were erased"}
+    answer = {
+        "redriven": [{"runId": FIRST, "webhooks": ["chat", "ops\x1b"]}],
+        "refused": [refused],
+        "moreAfter": 90,
+    }
+    api.on("POST", "/v1/announcements/redrive", Reply(answer))
+    again = spawnlog(
+        "announcement", "redrive-all", "--reason", "it is back", "--webhook", "chat", "--limit", "2"
+    )
+    assert FIRST in again.stdout
+    assert "chat, ops\\x1b" in again.stdout
+    assert "some stay parked" in again.stderr
+    assert "--after 90" in again.stderr
+    assert api.asked[-1].body == {"reason": "it is back", "webhook": "chat", "limit": 2}
+
+
 def test_unreachable_server_exits_5(spawnlog: Command) -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))  # bound and not listening: nobody answers
