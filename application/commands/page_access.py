@@ -54,6 +54,7 @@ class PageTokenBody(Body):
         " page with it; the code is in the URL fragment, which browsers never send."
     ),
     status=201,
+    errors=("not_found",),
     command=Command("open", by_hand=True),
 )
 async def make_page_code(
@@ -61,6 +62,12 @@ async def make_page_code(
 ) -> Answer[PageCodeAnswer]:
     """Return a one-time code for the caller's token."""
     position = services.tail.position
+    if not services.serves_page:
+        raise QueryError(
+            "not_found",
+            "this server serves no page: noPage is set. Remove noPage (or --no-page,"
+            " SPAWNLOG_NO_PAGE) and restart it",
+        )
     if services.page_tokens is None:
         return Answer(PageCodeAnswer(code=None, expires_in_seconds=0), position)
     code = await services.page_tokens.make_code(command.token)

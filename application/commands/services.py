@@ -28,7 +28,7 @@ class Readiness:
 class CommandServices(QueryServices):
     """Services for commands, assembled by the composition root.
 
-    `page_tokens` is None if authentication is off.
+    `page_tokens` is None if authentication is off. `serves_page` is False with `noPage`.
     """
 
     spawning: SpawnService
@@ -40,5 +40,6 @@ class CommandServices(QueryServices):
     tool_policy: ToolGuard
     verifications: LogVerifications
     page_tokens: PageTokens | None
+    serves_page: bool
     measurements: Measurements
     readiness: Callable[[], Awaitable[Readiness]]

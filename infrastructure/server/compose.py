@@ -476,6 +476,7 @@ class ServerProcess:
             run_search=PostgresRunSearch(pool, self.log.remembered),
             tokens=None if self.settings.no_auth else known,
             page_tokens=None if self.settings.no_auth else known,
+            serves_page=not self.settings.no_page,
             hosts=hosts_of(self.settings),
             measurements=self._measurements(pool),
             readiness=ReadinessCheck(self.log, lambda: self.closing),

@@ -22,7 +22,7 @@ from infrastructure.inbound.http.application import HttpApplication
 from infrastructure.inbound.http.middleware.open_files import OpenFiles
 from infrastructure.inbound.http.middleware.timed_connection import TimedConnection
 from infrastructure.inbound.http.requests.services import Services
-from infrastructure.inbound.web.pages import page_routes
+from infrastructure.inbound.web.pages import page_routes, routes_without_page
 from infrastructure.outbound.configuration.load import LoadedConfiguration, load
 from infrastructure.outbound.identity.data_directory import EnteredServer
 from infrastructure.server.compose import ServerProcess
@@ -96,7 +96,11 @@ async def run_server(process: ServerProcess, listening: socket.socket) -> int:
         if process.settings.no_auth:
             _log.warning("authentication is off: every program on this machine has full access")
         settings = process.settings
-        page = () if settings.no_page else page_routes(wants_token=not settings.no_auth)
+        page = (
+            routes_without_page()
+            if settings.no_page
+            else page_routes(wants_token=not settings.no_auth)
+        )
         files = OpenFiles.of_process()
         application = HttpApplication(services, process.models, page, streams_max=files.streams_max)
         server = _UvicornServer(_uvicorn(application, files))

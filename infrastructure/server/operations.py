@@ -348,11 +348,18 @@ def check_configuration(path: Path | None) -> ConfigurationReport:
     except ConfigurationError as error:
         problems = tuple(map(str, error.problems))
         return ConfigurationReport(problems, (), (), is_usable=False)
+    try:
+        effective_settings(loaded.configuration.spawnlog, {}, {})
+    except ConfigurationError as error:
+        refused = tuple(map(str, error.problems))
+    else:
+        refused = ()
     return ConfigurationReport(
-        tuple(map(str, loaded.errors)),
+        (*refused, *map(str, loaded.errors)),
         loaded.configuration.agent_ids(),
         loaded.secret_pointers,
         tuple(map(str, loaded.warnings)),
+        is_usable=not refused,
     )
 
 

@@ -1,6 +1,7 @@
 """Each screen of the page, now and in the past, on two logs: the storm, and the demo's family."""
 
 import itertools
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ from tests.support.servers.server import Server
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]
 DEMO = "agent:main:demo"
+SIZES = ((1440, 900), (1024, 768), (390, 844), (720, 450))
+"""The last one is a window of 1440 by 900 at a zoom of 200 %."""
 
 
 @dataclass(frozen=True)
@@ -151,3 +154,30 @@ def test_each_is_whole_and_without_a_fault_for_a_screen_reader_and_weak_eyes(
             # Nothing else is otherwise in the dark.
             found[screen.view + at] += faults_for_a_screen_reader(page, "color-contrast")
     assert [fault for faults in found.values() for fault in faults] == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("size", SIZES)
+def test_each_shows_data_above_the_fold(
+    browser: Browser, after_the_storm: Record, size: tuple[int, int]
+) -> None:
+    record, (width, height) = after_the_storm, size
+    missed: list[str] = []
+    with watched_context(browser, record.server.url, token=record.server.token) as (context, _):
+        page = context.new_page()
+        page.set_viewport_size({"width": width, "height": height})
+        # The tabs of a run are below what came of it, and an editor is below its choices.
+        screens = [one for one in record.screens if not re.search("part=|try=", one.view)]
+        for screen, is_then in itertools.product(screens, (False, True)):
+            at = f"{'&' if '?' in screen.view else '?'}at=pos:{record.position}" if is_then else ""
+            page.goto(f"/ui/{screen.view}{at}")
+            text = screen.then if is_then and screen.then is not None else screen.now
+            data = page.get_by_role("main").get_by_text(text).filter(visible=True).first
+            expect(data).to_be_visible()
+            expect(page.get_by_text("Reading …")).to_have_count(0)
+            box = data.bounding_box()
+            if box is None or box["y"] + box["height"] > height:
+                missed.append(f"{screen.view}{at}: {text} at {box}")
+            if page.evaluate("document.documentElement.scrollWidth") > width:
+                missed.append(f"{screen.view}{at} is wider than the window")
+    assert missed == []

@@ -43,6 +43,20 @@ def sign_in(page: Page, token: str) -> None:
     page.get_by_role("button", name="Sign in").click()
 
 
+def test_server_without_a_page_says_so(made_data_dir: Path) -> None:
+    with new_place() as place:
+        data = copied(made_data_dir, place / "data")
+        with Server(data, configuration(agent(), noPage=True)) as server:
+            for path in ("/", "/ui/runs"):
+                answer = server.http.get(path)
+                assert answer.status_code == 404
+                assert "This server serves no page: noPage is set." in answer.text
+            with pytest.raises(subprocess.CalledProcessError) as failed:
+                opened(server, "--no-browser")
+    assert failed.value.returncode == 4
+    assert "this server serves no page: noPage is set. Remove noPage" in failed.value.stderr
+
+
 def test_an_address_that_was_printed_signs_in_once_and_signing_out_ends_its_token(
     browser: Browser, storm: tuple[Server, StormRecord]
 ) -> None:

@@ -17,8 +17,9 @@ _NOT_BUILT = (
     "The page is not built. Run `make page` in the checkout, then restart the server.\nThe HTTP"
     " API works without it; see /openapi.json.\n"
 )
-
-
+_NOT_SERVED = (
+    "This server serves no page: noPage is set. The HTTP API works without it; see /openapi.json.\n"
+)
 _WANTS_TOKEN = b'<meta name="authentication" content="token">'
 _WANTS_NONE = b'<meta name="authentication" content="none">'
 
@@ -33,7 +34,7 @@ def page_routes(*, wants_token: bool = True, folder: Path | None = None) -> Sequ
     """
     folder = folder or find_built_files()
     if folder is None:
-        return [Route(path, _say_not_built) for path in ("/", "/ui", ROOT + "{path:path}")]
+        return _advice(_NOT_BUILT)
     files = _Files(read_built_files(folder), wants_token=wants_token)
     return [
         Route("/", _lead_to_page),
@@ -44,8 +45,16 @@ def page_routes(*, wants_token: bool = True, folder: Path | None = None) -> Sequ
     ]
 
 
-async def _say_not_built(_: Request) -> Response:
-    return PlainTextResponse(_NOT_BUILT, 404)
+def routes_without_page() -> Sequence[BaseRoute]:
+    """Return the routes of a server with `noPage`: they say that there is no page."""
+    return _advice(_NOT_SERVED)
+
+
+def _advice(text: str) -> Sequence[BaseRoute]:
+    async def advise(_: Request) -> Response:
+        return PlainTextResponse(text, 404)
+
+    return [Route(path, advise) for path in ("/", "/ui", ROOT + "{path:path}")]
 
 
 async def _lead_to_page(_: Request) -> Response:

@@ -1,6 +1,7 @@
 """Records of a run in a terminal: its events, prompt and explanation."""
 
 from infrastructure.inbound.command_line.display.event_line import event_facts
+from infrastructure.inbound.command_line.display.failures import in_words_of_commands
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
     Listing,
@@ -70,7 +71,7 @@ def print_prompt(prompt: JsonObject) -> None:
 _RULE_COLUMNS = (
     TableColumn("RULE", value_of("rule")),
     TableColumn("RESULT", lambda rule: str(rule.get("result")).replace("_", " "), coloured=True),
-    TableColumn("WHAT", value_of("text"), folds=True),
+    TableColumn("WHAT", lambda rule: in_words_of_commands(str(rule.get("text") or "")), folds=True),
 )
 
 
@@ -84,4 +85,4 @@ def print_explanation(explanation: JsonObject) -> None:
     if isinstance(refused, dict):
         rule, status = printable_line(refused.get("rule")), printable_line(refused.get("status"))
         print(f"\nrefused by rule {rule} ({status}):")
-        print_block(str(refused.get("text") or ""))
+        print_block(in_words_of_commands(str(refused.get("text") or "")))

@@ -322,10 +322,15 @@ class _LogImport:
                 if size >= WRITE_BYTES:
                     copy.write(b"".join(waiting))
                     waiting, size = [], 0
-                    self._order.on_progress("events", 0, self._reader.number - 1, self._lines)
+                    self._report()
                 yield item
             copy.write(b"".join((*waiting, COPY_TRAILER)))
-        self._order.on_progress("events", 0, self._reader.number - 1, self._lines)
+        self._report()
+
+    def _report(self) -> None:
+        # The reader may be one line ahead: at the end, at the seal.
+        done = min(self._reader.number - 1, self._lines)
+        self._order.on_progress("events", 0, done, self._lines)
 
     def _require_empty(self) -> None:
         connection = self._connection

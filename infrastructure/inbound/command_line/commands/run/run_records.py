@@ -50,6 +50,11 @@ def run_log(
     --after.
     """
     limit, after, at = given["limit"], given["after"], given["at"]
+    if after is None and limit > LAST_ENTRIES_MAX:
+        raise CommandError(
+            f"the last entries are {LAST_ENTRIES_MAX} at most: give --after 0 to begin with the"
+            " first ones, or a smaller --limit"
+        )
     if follow:
         _require_followable(at, api.output)
         if after is not None and is_typed(context, "limit"):
@@ -60,7 +65,7 @@ def run_log(
         if follow:
             _follow_log(client, path, query, limit, api.output)
             return
-        if after is None and limit <= LAST_ENTRIES_MAX:
+        if after is None:
             page = client.get(path, {**query, "last": limit}).value
             listing = Listing(list(page.get("items") or ()), more=False)
         else:
@@ -108,7 +113,7 @@ def _follow_log(
     run_path = path.removesuffix("/transcript")
     run_id, after = run_path.rpartition("/")[2], query["after"]
     if after is None:
-        page = client.get(path, {**query, "last": min(limit, LAST_ENTRIES_MAX)}).value
+        page = client.get(path, {**query, "last": limit}).value
         for entry in page.get("items") or ():
             show(entry)
         after = int(page.get("lastSequence") or 0)

@@ -109,6 +109,15 @@ def test_check_warns_with_line(spawnlog: Command, file: Path) -> None:
     )
 
 
+def test_check_refuses_what_no_server_starts_with(spawnlog: Command, tmp_path: Path) -> None:
+    file = tmp_path / "open.json5"
+    file.write_text('{spawnlog: {noAuth: true, host: "0.0.0.0"}}', "utf-8")
+    result = spawnlog("config", "check", str(file))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "cannot be used" in result.stderr
+    assert "serving without authentication needs a loopback host" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("url", "value", "commands", "message"),
     [

@@ -41,6 +41,8 @@ REFUSED: list[tuple[str, str]] = [
     ("session get ''", ""),
     ("announcement ack agent:main:main ..", ""),
     ("run list --url http://me:secret@127.0.0.1:1", ""),
+    (f"run log {FIRST} --limit 501", "give --after 0 to begin with the first ones"),
+    (f"run log {FIRST} --follow --limit 501", "the last entries are 500 at most"),
     # Spawns.
     ("spawn", "give TASK"),
     ("spawn --parallel", "give TASK"),

@@ -303,6 +303,9 @@ def test_explanation_is_a_line_for_each_rule(spawnlog: Command, api: RecordedApi
     assert lines[3].split()[:3] == ["active_children", "not", "judged"]
     assert lines[-2:] == ["refused by rule depth (forbidden):", REFUSAL]
     assert f"run {FIRST}, refused, under configuration revision 3" in result.stderr
+    told = "Use agents_list to see allowed agent ids."
+    api.on("GET", EXPLAIN, explanation(refused={"rule": "agent_known", "text": told}))
+    assert "Use `spawnlog agent list` to see" in spawnlog("run", "explain", FIRST).stdout
     api.on("GET", EXPLAIN, explanation(refused=None, stage="queued"))
     assert len(spawnlog("run", "explain", FIRST).stdout.splitlines()) == 4
 

@@ -88,7 +88,13 @@ def test_copy_of_log_is_the_same(
 ) -> None:
     # Those that a test makes have one id.
     copy.do("UPDATE log_head SET log_id = gen_random_uuid()")
-    done = imported(copy.url, whole_file)
+    progress: list[tuple[int, int]] = []
+
+    def note(_step: str, _began: int, lines: int, total: int) -> None:
+        progress.append((lines, total))
+
+    done = imported(copy.url, whole_file, on_progress=note)
+    assert all(lines <= total for lines, total in progress), progress
     assert min(done.seal.contents, done.seal.entries) > 1
     assert tables_of(copy.url) == tables_of(told.url)
     left = "SELECT coalesce(to_regclass('rebuilding'), to_regclass('runs_next'))"
