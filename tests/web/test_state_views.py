@@ -21,6 +21,7 @@ pytestmark = pytest.mark.server
 HELD_MS = 600_000
 SLOTS = 2
 FAMILY = "agent:main:family"
+FAMILY_NAME = "main · family"
 HOSTILE = "<img src=x onerror=alert(1)> \u202egnp.exe"
 READER_TOKEN = "reader-of-a-family-0123456789abcdef"
 GOAL = {"audience": ["developers", HOSTILE]}
@@ -115,7 +116,7 @@ def test_what_a_family_shares_is_told_with_who_wrote_it_and_who_started_with_it(
     window: Page, state: State
 ) -> None:
     window.goto("/ui/shared-context")
-    window.get_by_role("main").get_by_role("link", name=FAMILY).click()
+    window.get_by_role("main").get_by_role("link", name=FAMILY_NAME).click()
     goal = row_of(window, "another")
     expect(goal.get_by_role("rowheader")).to_have_text("goal")
     expect(goal.get_by_role("cell").nth(1)).to_have_text(str(len('"another"')))
@@ -144,7 +145,7 @@ def test_a_run_tells_what_it_was_given_at_its_start(window: Page, state: State) 
     window.goto(f"/ui/run/{state.child}")
     window.get_by_role("tab", name="Shared context").click()
     expect(row_of(window, "goal")).to_contain_text("developers")
-    expect(row_of(window, "goal").get_by_role("link", name=FAMILY)).to_be_visible()
+    expect(row_of(window, "goal").get_by_role("link", name=FAMILY_NAME)).to_be_visible()
     window.goto(f"/ui/run/{state.waiting}?part=shared")
     expect(window.get_by_text("The child had not started yet")).to_be_visible()
     window.get_by_role("link", name="Shared context of the requester").click()

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.support.page.browser import faults_for_a_screen_reader, watched_context
+from tests.support.page.runs import command_elsewhere
 from tests.support.servers.configurations import agent, configuration
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.server import Server
@@ -86,10 +87,10 @@ def test_a_log_is_verified_from_the_page_and_the_page_says_so(window: Page, serv
         progress = window.get_by_role("progressbar", name="How far the log was verified")
         expect(progress).to_be_visible()
         expect(start).to_be_disabled()
-        expect(window.get_by_text("It goes on when this page is closed.")).to_be_visible()
+        expect(window.get_by_text("It continues when this page is closed.")).to_be_visible()
         assert faults_for_a_screen_reader(window) == []
     expect(window.get_by_role("heading", name="nothing differs")).to_be_visible()
-    expect(window.get_by_text(f"Right: positions 1 to {head['position']}")).to_be_visible()
+    expect(window.get_by_text(f"Verified: positions 1 to {head['position']}")).to_be_visible()
     expect(progress).to_have_count(0)
     expect(start).to_be_enabled()
     assert server.log_command("verify").returncode == 0
@@ -135,7 +136,7 @@ def test_in_the_past_the_head_is_that_of_then_and_nothing_is_begun(
     button = window.get_by_role("button", name="Verify the log (not in the past)")
     expect(button).to_be_disabled()
     expect(window.get_by_text("Verifications are shown as of now")).to_be_visible()
-    expect(window.get_by_text("spawnlog log head --at pos:5")).to_be_visible()
+    assert command_elsewhere(window, "Head of the log") == "spawnlog log head --at pos:5"
     window.keyboard.press("l")
     expect(window.get_by_role("button", name="Verify the log", exact=True)).to_be_enabled()
 

@@ -12,9 +12,11 @@ def search_runs(page: Page, text: str) -> None:
     field.press("Enter")
 
 
-def command_elsewhere(page: Page) -> str:
-    """Return the command that gives the same as the view, and close its window."""
-    page.get_by_role("button", name=SAME).click()
+def command_elsewhere(page: Page, region: str | None = None) -> str:
+    """Return the command that gives the same as the view or a region of it, and close its
+    window."""
+    place = page if region is None else page.get_by_role("region", name=region)
+    place.get_by_role("button", name=SAME).click()
     window = page.get_by_role("dialog", name=SAME)
     command = window.locator("code").first.inner_text()
     page.keyboard.press("Escape")

@@ -22,3 +22,9 @@ export function humanName(key: string): HumanName {
   const detail = parts.join(':')
   return { agent, detail: detail === 'main' ? '' : detail }
 }
+
+/** Return the name of a session for people: `main · harbours`. */
+export function nameOfSession(key: string): string {
+  const { agent, detail } = humanName(key)
+  return detail === '' ? agent : `${agent} · ${detail}`
+}

@@ -1,7 +1,7 @@
 // A tree of sessions as rows: a session, its runs, and below it those that it spawned, refused ones too.
 
 import type { RefusedRunView, SessionTreeView, TreeNodeView, TreeRunView } from '../api/shapes'
-import { humanName } from '../parts/names'
+import { nameOfSession } from '../parts/names'
 import type { State } from '../parts/states'
 
 export type TreeRun = TreeRunView | RefusedRunView
@@ -58,12 +58,6 @@ export function nameOf({ node, run }: Pick<TreeRow, 'node' | 'run'>): string {
   if (given) return given
   if (!node?.sessionKey) return run === null ? '(unknown session)' : `${run.agentId ?? 'a run'} (no task)`
   return nameOfSession(node.sessionKey)
-}
-
-/** Return the name of a session for people: `main · harbours`. */
-export function nameOfSession(key: string): string {
-  const { agent, detail } = humanName(key)
-  return detail === '' ? agent : `${agent} · ${detail}`
 }
 
 /** Return the number of runs of a tree by state. */

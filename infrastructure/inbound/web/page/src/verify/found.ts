@@ -1,11 +1,11 @@
-// What a verification found, or how far it is, in words.
+// States, progress and results of verifications as texts.
 
 import { count, counted } from '../parts/text'
 import type { VerificationView } from '../api/shapes'
 
 type State = VerificationView['state']
 
-/** Each state as a sign, in words, and how it is coloured. */
+/** Sign, text and color of each state. */
 export const STATES: Record<State, { sign: string; words: string; tone: string }> = {
   running: { sign: '●', words: 'running', tone: 'busy' },
   right: { sign: '✓', words: 'nothing differs', tone: 'good' },
@@ -15,23 +15,23 @@ export const STATES: Record<State, { sign: string; words: string; tone: string }
   'broken-off': { sign: '?', words: 'interrupted', tone: 'warn' },
 }
 
-/** Which positions were found right: `positions 1 to 18,342`, or that none was. */
+/** Return the verified positions: `positions 1 to 18,342`, or `no position`. */
 export function rangeOf({ began, checked }: VerificationView): string {
   return checked > began ? `positions ${count(began + 1)} to ${count(checked)}` : 'no position'
 }
 
-/** How far it is: `5,000 of 18,342 events`. */
+/** Return the progress: `5,000 of 18,342 events`. */
 export function progressOf({ checked, last }: VerificationView): string {
-  return last === null ? 'looking at the end of the log' : `${count(checked)} of ${counted(last, 'event')}`
+  return last === null ? 'reading the head of the log' : `${count(checked)} of ${counted(last, 'event')}`
 }
 
-/** What was compared beside the chain. */
+/** Return what was compared beside the hashes of events. */
 export function comparedOf({ runRows, sessionRows, contents, transcripts, erased }: VerificationView): string {
   const gone = erased === 0 ? '' : `; ${count(erased)} erased with their keys`
   return `${counted(runRows, 'run row')}, ${counted(sessionRows, 'session row')}, ${counted(contents, 'text')} and ${counted(transcripts, 'transcript')}${gone}`
 }
 
-/** Where it was looked at: the position of the difference, or the last one when it lies behind that. */
+/** Return the position to show for a difference: the head if the difference is after it. */
 export function shownPosition(position: number, head: number): number {
   return Math.min(position, head)
 }
