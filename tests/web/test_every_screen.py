@@ -67,7 +67,7 @@ def after_the_storm(storm: tuple[Server, StormRecord]) -> Record:
             Screen(f"run/{accepted}?part=shared", "No shared context was given to this run"),
             Screen(f"run/{accepted}?part=conversation", "User"),
             Screen("shared-context", "agent:main:book-3"),
-            Screen("announcements?state=delivered", "delivered"),
+            Screen("announcements?state=delivered", "In inbox"),
             Screen("lanes", "Lanes"),
             Screen("configuration", "in force", "in force then"),
             Screen("verify", "Head of the log", "Head of the log at this moment"),

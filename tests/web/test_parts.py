@@ -98,7 +98,7 @@ def test_keys_in_floating_part_are_not_of_page(page: Page, name: str) -> None:
 
 
 def test_tip_shows_on_focus(page: Page) -> None:
-    page.get_by_role("note").focus()
+    page.get_by_role("term").focus()
     expect(page.get_by_role("tooltip")).to_have_text(re.compile("counted from 1"))
     page.keyboard.press("Escape")
     expect(page.get_by_role("tooltip")).to_have_count(0)

@@ -157,28 +157,38 @@ def test_what_is_parked_is_sent_again_with_a_reason(window: Page, state: State) 
     (parked,) = state.ledger("parked")
     position = parked["position"]
     window.goto("/ui/announcements?state=parked")
-    row_of(window, "gateway: parked after 1, ops: delivered").first.click()
-    way = window.get_by_role("row").filter(has=window.get_by_role("rowheader", name="gateway"))
-    expect(way).to_contain_text("the webhook responded with HTTP 500")
-    window.get_by_label("Why it is sent again").fill("perhaps now")
-    window.get_by_role("button", name="Send again").click()
-    expect(way.get_by_role("cell").nth(1)).to_have_text("2")
-    expect(way).to_contain_text("parked")
+    row_of(window, "gateway: Failed: gave up after 1 attempt; ops: Delivered").first.click()
+    expect(window.get_by_role("heading", name="Announcement of writer · child")).to_be_focused()
+    panel = window.get_by_role("region", name=re.compile("^Announcement at"))
+    way = panel.get_by_role("list", name="Deliveries to webhooks").get_by_role("listitem")
+    gateway = way.filter(has_text="gateway")
+    expect(gateway).to_contain_text("Last error: the webhook responded with HTTP 500")
+    assert faults_for_a_screen_reader(window) == []
+    panel.get_by_label("Reason").fill("perhaps now")
+    window.get_by_role("button", name="Redeliver", exact=True).click()
+    said = window.get_by_role("status").filter(has_text="Queued for redelivery to gateway.")
+    expect(said).to_be_visible()
+    expect(gateway).to_contain_text("Failed: gave up after 2 attempts")
     expect(window).not_to_have_url(re.compile(rf"open={position}\b"))
+    panel.get_by_label("Reason").press("Escape")
+    expect(gateway).to_have_count(0)
+    expect(window.get_by_role("grid", name="Announcements")).to_be_focused()
     state.outside.replies("gateway", Reply(204))
-    window.get_by_label("Why it is sent again").fill("it is back")
-    window.get_by_label("Why it is sent again").press("Enter")
-    expect(window.get_by_role("status").filter(has_text="sent again")).to_contain_text("gateway")
-    expect(way).to_contain_text("delivered")
-    expect(window.get_by_role("button", name="Send again")).to_have_count(0)
+    window.get_by_role("button", name="Redeliver 1 …").click()
+    dialog = window.get_by_role("dialog", name="Redeliver 1 parked announcement?")
+    dialog.get_by_label("Reason").fill("it is back")
+    dialog.get_by_role("button", name="Redeliver 1").click()
+    expect(window.get_by_text("1 announcement queued for redelivery.")).to_be_visible()
     expect(window.get_by_text("No announcement is parked.")).to_be_visible()
+    expect(window.get_by_role("button", name=re.compile("^Redeliver"))).to_have_count(0)
     (call,) = state.outside.calls("gateway")[2:]
     assert call.body["data"]["runId"] == state.child
     reasons = state.server.http.get("/v1/events", params={"types": "EffectRedriven"}).json()
     parked_then = reasons["items"][-2]["position"] - 1
     window.goto(f"/ui/announcements?open={position}&state=parked&at=pos:{parked_then}")
-    expect(way).to_contain_text("parked (attempts)")
-    expect(window.get_by_role("button", name="Send again (not in the past)")).to_be_disabled()
+    expect(gateway).to_contain_text("Failed: gave up after 1 attempt")
+    for name in ("Redeliver (not in the past)", "Redeliver 1 … (not in the past)"):
+        expect(window.get_by_role("button", name=name)).to_be_disabled()
 
 
 def test_a_parked_hook_is_called_again_with_a_reason(window: Page, state: State) -> None:
@@ -191,9 +201,9 @@ def test_a_parked_hook_is_called_again_with_a_reason(window: Page, state: State)
     window.goto(f"/ui/log?types=EffectParked&runId={state.child}")
     row_of(window, f"{position:,}").click()
     state.outside.replies("subagentSpawned", Reply(204))
-    window.get_by_label("Why it is called again").fill("it is back")
+    window.get_by_label("Reason").fill("it is back")
     window.get_by_role("button", name="Call again").click()
-    expect(window.get_by_role("status").filter(has_text="called again")).to_contain_text(
+    expect(window.get_by_role("status").filter(has_text="will be called again")).to_contain_text(
         "subagentSpawned"
     )
 
@@ -285,6 +295,6 @@ def test_a_token_for_some_sessions_is_offered_what_it_may_see(
         assert "Lanes" in names
         assert not {"Configuration", "Shared context"} & set(names)
         page.goto(f"/ui/announcements?open={announced['position']}")
-        expect(page.get_by_role("heading", name="Announcement of child")).to_be_visible()
+        expect(page.get_by_role("heading", name="Announcement of writer · child")).to_be_visible()
         page.goto("/ui/lanes")
         expect(row_of(page, "held-0")).to_contain_text("holds a slot")

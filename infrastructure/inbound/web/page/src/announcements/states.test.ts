@@ -1,22 +1,38 @@
 import { expect, test } from 'vitest'
 
-import type { AnnouncementView, DeliveryView } from '../api/shapes'
-import { redrivable, waysOf } from './states'
+import type { DeliveryView } from '../api/shapes'
+import { redrivable, runName, runState, waysText, wayText } from './states'
 
-const way = (webhook: string, state: DeliveryView['state'], attempts: number, parkedFor: DeliveryView['parkedFor'] = null): DeliveryView =>
-  ({ webhook, state, attempts, parkedFor, statusCode: null, error: null, nextAttemptAt: null })
+const way = (webhook: string, state: DeliveryView['state'], attempts: number, parkedFor: DeliveryView['parkedFor'] = null, statusCode: number | null = null): DeliveryView =>
+  ({ webhook, state, attempts, parkedFor, statusCode, error: null, nextAttemptAt: null })
 const DELIVERIES = [
   way('a', 'delivered', 1), way('b', 'delivered', 3), way('c', 'due', 0), way('d', 'due', 2),
-  way('e', 'parked', 4, 'attempts'), way('f', 'parked', 0, 'erased'), way('g', 'parked', 0, 'not_configured'),
+  way('e', 'parked', 4, 'attempts'), way('f', 'parked', 0, 'erased'), way('g', 'parked', 0, 'not_configured'), way('h', 'parked', 1, 'refused', 410),
 ]
 
-test('each way to a webhook is told', () => {
-  expect(waysOf(DELIVERIES)).toBe(
-    'a: delivered, b: delivered at attempt 3, c: due, d: due again after 2, e: parked after 4, f: parked after 0, g: parked after 0',
-  )
-  expect(waysOf([])).toBe('')
+test('each delivery says how far it is', () => {
+  expect(DELIVERIES.map(wayText)).toEqual([
+    'Delivered', 'Delivered at attempt 3', 'Pending', 'Pending: 2 attempts failed', 'Failed: gave up after 4 attempts',
+    'Failed: the texts of the session were erased', 'Failed: this webhook is no longer configured', 'Failed: refused with HTTP 410',
+  ])
+})
+
+test('what failed comes first', () => {
+  expect(waysText([DELIVERIES[0]!, DELIVERIES[4]!, DELIVERIES[2]!])).toBe('e: Failed: gave up after 4 attempts; c: Pending; a: Delivered')
+  expect(waysText([])).toBe('')
 })
 
 test('what is parked can be sent again, unless it was erased', () => {
-  expect(redrivable({ deliveries: DELIVERIES } as AnnouncementView)).toEqual(['e', 'g'])
+  expect(redrivable({ deliveries: DELIVERIES })).toEqual(['e', 'g', 'h'])
+})
+
+test('a run is named by agent and label', () => {
+  const run = { runId: '15845153-8148-4000-8000-000000000000', childSessionKey: 'agent:summer:subagent:15845153-8148-4000-8000-000000000001', label: null }
+  expect(runName(run)).toBe('summer · 15845153')
+  expect(runName({ ...run, label: 'tides' })).toBe('summer · tides')
+  expect(runName({ ...run, childSessionKey: null, label: '\u202egnp' })).toBe('⟨202E⟩gnp')
+})
+
+test('a status has the state of its run', () => {
+  expect(['success', 'error', 'timeout', 'unknown', 'another'].map(runState)).toEqual(['done', 'failed', 'timeout', 'unknown', 'unknown'])
 })

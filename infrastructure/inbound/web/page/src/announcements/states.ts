@@ -1,30 +1,59 @@
 // What became of announcements, in words.
 
 import type { AnnouncementView, DeliveryView } from '../api/shapes'
+import { humanName } from '../parts/names'
+import type { State } from '../parts/states'
+import { counted, shortId, visible } from '../parts/text'
 
 export const STATES = ['parked', 'due', 'delivered', 'acknowledged'] as const
 export type LedgerState = (typeof STATES)[number]
 
+export const NAMES: Record<LedgerState, string> = { parked: 'Parked', due: 'Pending', delivered: 'In inbox', acknowledged: 'Read' }
+
 /** What each state means; the first two are about webhooks, the others about the inbox. */
 export const MEANINGS: Record<LedgerState, string> = {
-  parked: 'gave up after all attempts',
-  due: 'will be sent',
-  delivered: 'in the inbox, not read',
-  acknowledged: 'read by the session',
+  parked: 'Failed: the server gave up on a webhook. Redeliver it when the cause is mended',
+  due: 'Pending: will be sent to a webhook',
+  delivered: 'In the inbox, not read',
+  acknowledged: 'Read by the session',
 }
 
-/** How far it has come on its way to the webhooks: `gateway: parked after 4, ops: delivered`. */
-export function waysOf(deliveries: DeliveryView[]): string {
-  return deliveries.map((one) => `${one.webhook}: ${wayOf(one)}`).join(', ')
+/** The state of an announcement in the inbox of its session. */
+export const INBOX: Record<AnnouncementView['state'], string> = {
+  none: 'None', pending: 'Pending', delivered: 'In inbox', acknowledged: 'Read', skipped: 'Skipped', not_required: 'Not required',
 }
 
-function wayOf({ state, attempts }: DeliveryView): string {
-  if (state === 'delivered') return attempts > 1 ? `delivered at attempt ${attempts}` : 'delivered'
-  if (state === 'parked') return `parked after ${attempts}`
-  return attempts === 0 ? 'due' : `due again after ${attempts}`
+const RUN_STATES: Record<string, State> = { success: 'done', error: 'failed', timeout: 'timeout' }
+
+/** Return the state of a run whose announcement has this status. */
+export function runState(status: string): State {
+  return RUN_STATES[status] ?? 'unknown'
+}
+
+/** Return `counter · tides`: the agent, and the label or the short id of the run. */
+export function runName({ childSessionKey, label, runId }: Pick<AnnouncementView, 'childSessionKey' | 'label' | 'runId'>): string {
+  const detail = label ?? shortId(runId)
+  return visible(childSessionKey === null ? detail : `${humanName(childSessionKey).agent} · ${detail}`)
+}
+
+/** Return how far a delivery is: `Failed: gave up after 4 attempts`. */
+export function wayText({ state, attempts, parkedFor, statusCode }: DeliveryView): string {
+  if (state === 'delivered') return attempts > 1 ? `Delivered at attempt ${attempts}` : 'Delivered'
+  if (state === 'due') return attempts === 0 ? 'Pending' : `Pending: ${counted(attempts, 'attempt')} failed`
+  if (parkedFor === 'not_configured') return 'Failed: this webhook is no longer configured'
+  if (parkedFor === 'erased') return 'Failed: the texts of the session were erased'
+  if (parkedFor === 'refused') return `Failed: refused${statusCode === null ? '' : ` with HTTP ${statusCode}`}`
+  return `Failed: gave up after ${counted(attempts, 'attempt')}`
+}
+
+/** Return the deliveries of an announcement in one line, what failed first: `crm: Failed: …; ops: Delivered`. */
+export function waysText(deliveries: DeliveryView[]): string {
+  const order: Record<DeliveryView['state'], number> = { parked: 0, due: 1, delivered: 2 }
+  const sorted = [...deliveries].sort((one, other) => order[one.state] - order[other.state])
+  return sorted.map((one) => `${visible(one.webhook)}: ${wayText(one)}`).join('; ')
 }
 
 /** The webhooks that it can be sent to again. What was erased cannot. */
-export function redrivable({ deliveries }: AnnouncementView): string[] {
+export function redrivable({ deliveries }: Pick<AnnouncementView, 'deliveries'>): string[] {
   return deliveries.filter((one) => one.state === 'parked' && one.parkedFor !== 'erased').map((one) => one.webhook)
 }

@@ -572,10 +572,34 @@ export interface RedriveBody {
   hook?: 'subagentSpawned' | 'subagentEnded' | 'onSubagentEnded' | null
 }
 
+export interface RedriveManyBody {
+  reason: string
+  webhook?: string | null
+  after?: number
+  limit?: number
+}
+
+export interface RedriveRefusal {
+  runId: string
+  code: 'erased'
+  detail: string
+}
+
 export interface RedrivenAnswer {
   runId: string
   webhooks: string[]
   hooks: string[]
+}
+
+export interface RedrivenItem {
+  runId: string
+  webhooks: string[]
+}
+
+export interface RedrivenManyAnswer {
+  redriven: RedrivenItem[]
+  refused: RedriveRefusal[]
+  moreAfter: number | null
 }
 
 export interface RefusalView {
@@ -1296,6 +1320,7 @@ export const ROUTES = {
   listRuns: 'GET /v1/runs',
   listTimeline: 'GET /v1/timeline',
   redriveAnnouncement: 'POST /v1/announcements/{id}/redrive',
+  redriveAnnouncements: 'POST /v1/announcements/redrive',
   respawn: 'POST /v1/runs/{runId}/respawn',
   revokePageToken: 'DELETE /v1/page-tokens/current',
   sendMessage: 'POST /v1/runs/{runId}/messages',
@@ -1506,6 +1531,7 @@ export interface Parameters {
   redriveAnnouncement: {
     id: string
   }
+  redriveAnnouncements: Record<string, never>
   respawn: {
     runId: string
   }
@@ -1529,6 +1555,7 @@ export interface Parameters {
 /** The body of each operation that does something; one that takes none gets {}. */
 export interface Bodies {
   redriveAnnouncement: RedriveBody
+  redriveAnnouncements: RedriveManyBody
   respawn: RespawnBody
   revokePageToken: Record<string, never>
   sendMessage: MessageBody
@@ -1568,6 +1595,7 @@ export interface Answers {
   listRuns: RunListView
   listTimeline: TimelineView
   redriveAnnouncement: RedrivenAnswer
+  redriveAnnouncements: RedrivenManyAnswer
   respawn: AcceptedSpawn
   revokePageToken: RevokedAnswer
   sendMessage: ContinuedAnswer | QueuedAnswer | SteeredAnswer | FinishedAnswer
