@@ -28,7 +28,7 @@ test.each([[0, '0 ms'], [999, '999 ms'], [1500, '1.5 s'], [61_000, '1 min 1 s'],
   '%d milliseconds read as %s', (milliseconds, text) => expect(duration(milliseconds)).toBe(text),
 )
 
-test.each([[0, 'event', '0 events'], [1, 'newer event', '1 newer event'], [2_000, 'entry', '2,000 entries'], [1, 'entry', '1 entry']])(
+test.each([[0, 'event', '0 events'], [1, 'newer event', '1 newer event'], [2_000, 'entry', '2,000 entries'], [1, 'entry', '1 entry'], [3, 'key', '3 keys']])(
   '%d of %s read as %s', (of, noun, text) => expect(counted(of, noun)).toBe(text),
 )
 

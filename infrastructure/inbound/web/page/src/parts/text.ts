@@ -57,7 +57,7 @@ export function unpriced(models: number, without: number): string {
 
 /** Return a number with its noun: `1 event`, `2,000 entries`. */
 export function counted(of: number, noun: string): string {
-  return `${count(of)} ${of === 1 ? noun : noun.endsWith('y') ? `${noun.slice(0, -1)}ies` : `${noun}s`}`
+  return `${count(of)} ${of === 1 ? noun : /[^aeiou]y$/.test(noun) ? `${noun.slice(0, -1)}ies` : `${noun}s`}`
 }
 
 const RUN_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
