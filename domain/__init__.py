@@ -1,1 +1,1 @@
-"""The rules: pure functions of recorded facts, and the events they speak in."""
+"""Domain rules as pure functions of recorded facts, and the event types."""

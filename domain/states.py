@@ -1,4 +1,4 @@
-"""The fold shared by every reader: events carry runs and sessions from state to state.
+"""Fold of events into the states of runs and sessions, shared by every reader.
 
 Only this module calls `evolve`. The writer, rebuilds, verification, import, time travel, search and
 what-if all take their states from here.
@@ -55,7 +55,7 @@ class Occurrence(Protocol):
 
 
 class StreamEvent(NamedTuple):
-    """The smallest `Occurrence`: stream, event and stamp, nothing else."""
+    """Minimal `Occurrence`: stream, event and stamp."""
 
     stream: str
     event: AnyEvent

@@ -43,7 +43,7 @@ class AckBody(Body):
 
 
 class RedriveBody(Body):
-    """What to send or call again, and why."""
+    """Webhook or hook to retry, and the reason."""
 
     reason: Annotated[
         str,
@@ -157,7 +157,7 @@ async def redrive_announcement(
 
 
 class RedriveManyBody(Body):
-    """Which parked announcements to send again, and why."""
+    """Parked announcements to send again, and the reason."""
 
     reason: Annotated[
         str,

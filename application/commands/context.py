@@ -10,7 +10,7 @@ from application.log.event_log import Reservation, StoredAnswer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandContext:
-    """The request behind a command.
+    """Metadata of the request that issued a command.
 
     Attributes:
         reservation: The idempotency key, if the request has one.

@@ -25,7 +25,7 @@ from domain.values.refusals import CannotDeliver, Rejected, ToolDenied
 
 ERROR_CODES: Mapping[type[Exception], str] = {
     LogUnavailableError: "unavailable",
-    # Another process decided meanwhile; the record says what.
+    # Another process decided meanwhile; the record has its decision.
     Rejected: "session_closed",
     ContentsErased: "erased",
     CannotRespawn: "cannot_respawn",

@@ -1,4 +1,4 @@
-"""Resolve the names in a spawn request, and validate what its schema cannot."""
+"""Resolve the names in a spawn request, and check the rules that its schema cannot express."""
 
 from application.commands.dependencies import dependency_requests
 from application.commands.shared_values import parse_shared_values, references_of

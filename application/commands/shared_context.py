@@ -58,7 +58,7 @@ async def patch_shared_context(
 ) -> Answer[SharedContextView | SharedSizesView]:
     """Patch the shared context of a session.
 
-    A caller without scope `content` may write what it may not read, so its answer has sizes only.
+    A caller without scope `content` may write values but not read them, so it gets sizes only.
     """
     session = await resolve_target_session(services, caller, key)
     patch = ContextPatch(

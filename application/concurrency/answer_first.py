@@ -1,4 +1,4 @@
-"""Lets a caller have its answer before the work starts that its request led to.
+"""Delays the background work of a request until its answer is sent.
 
 The work is on record by then, so it does not depend on the caller's presence.
 """

@@ -1,4 +1,4 @@
-"""The active configuration: a fact of the log, which every process follows."""
+"""The active configuration, recorded in the log and followed by every process."""
 
 import logging
 from collections.abc import Mapping

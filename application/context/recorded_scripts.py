@@ -121,7 +121,7 @@ async def read_recorded_outputs(
 ) -> Mapping[str, RecordedOutput]:
     """Return the recorded outputs of these scripts for a run, by id.
 
-    Scripts after one that stops the rest are absent.
+    Scripts after a failure that stops the rest are absent.
 
     Raises:
         NothingRecorded: If an output is missing.

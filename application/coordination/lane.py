@@ -34,7 +34,7 @@ class LaneRoom(Protocol):
 
     @property
     def query(self) -> LaneQuery:
-        """Query for the state of the lane when the runs are queued."""
+        """Return the query for the lane's state at the time when the runs are queued."""
         ...
 
     def claims(

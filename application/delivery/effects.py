@@ -145,7 +145,7 @@ class EffectWorker:
         actor: Actor,
         reservation: Reservation | None = None,
     ) -> StoredAnswer:
-        """Retry the parked effects of a run: all of a kind, or the one called `name`.
+        """Retry the parked effects of a run: all of a kind, or only the effect `name`.
 
         Raises:
             NothingParked: If none of them is parked.

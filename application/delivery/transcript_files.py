@@ -43,8 +43,8 @@ class TranscriptFileWriter:
     left.
 
     The append that ends or archives a run creates a row for the due file, which is deleted when the
-    file is written. So no run waits for a disk, and any process can finish the work of one that
-    died.
+    file is written. So no run waits for a disk, and any process can finish the work of a process
+    that died.
     """
 
     def __init__(

@@ -77,7 +77,7 @@ class UnwrittenTranscript:
 
     @property
     def is_written_on(self) -> bool:
-        """True if there are entries after the first."""
+        """Return True if there are entries after the first."""
         return bool(self.entries.kinds)
 
     def seal(self, recorded_at: datetime) -> TranscriptSeal:

@@ -58,7 +58,7 @@ def evaluate_end(
     timed_out: bool,
     limit_seconds: int = 0,
 ) -> RuntimeEnd:
-    """Return the end to record. Unless the runtime was killed, it is the end that it reported."""
+    """Return the end to record: the reported one, unless the runtime was killed."""
     if end.reason != "stopped":
         return end
     if interrupted is not None:

@@ -397,7 +397,7 @@ class ExternalRuns:
     async def _is_reported(self, run: Run) -> bool:
         """Return True if the executor ended the run.
 
-        The reason alone does not tell, because a steered run has the same reason when the server
+        The reason alone is ambiguous, because a steered run has the same reason when the server
         gives it up. Then the actor is the system.
         """
         if run.end_reason not in (REPORTED, *PAUSES):

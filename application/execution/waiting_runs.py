@@ -19,7 +19,7 @@ class WaitingRuns:
 
     @property
     def may_wait(self) -> bool:
-        """True if a run may be waiting."""
+        """Return True if a run may be waiting."""
         return bool(self._queued) or self._known != self._unknown
 
     @property

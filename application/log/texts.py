@@ -103,8 +103,8 @@ class SessionTexts:
         return (self.key,) if self.is_new_key else ()
 
     def require_fit(self, session: Session | None) -> None:
-        """Raise `ReadAgain` if the recorded session has another id than the one read, or got its
-        first text meanwhile."""
+        """Raise `ReadAgain` if the recorded session has another id, or got its first text after the
+        read."""
         if session is not None and session.session_id != self.session_id:
             raise ReadAgain("the session was seen for the first time meanwhile")
         if self.is_new_key and has_texts(session):

@@ -85,12 +85,12 @@ class EndedTranscript(Protocol):
 
     @property
     def last_entry(self) -> int:
-        """Number of the last known row; 0 if there is none."""
+        """Return the number of the last known row; 0 if there is none."""
         ...
 
     @property
     def is_written_on(self) -> bool:
-        """True if more rows are written with the end."""
+        """Return True if more rows are written with the end."""
         ...
 
     def seal(self, recorded_at: datetime) -> TranscriptSeal:

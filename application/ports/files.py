@@ -179,8 +179,8 @@ class WorkspaceFolders(Protocol):
 
 
 class WorkspaceForbiddenError(OSError):
-    """The folder named by a request may not be used. The message tells the caller why, and how to
-    fix it."""
+    """The request may not use the folder that it names. The message gives the reason and the
+    fix."""
 
 
 class Workspaces(Protocol):

@@ -170,7 +170,7 @@ class Registry(Protocol):
         ...
 
     async def run_at_version(self, run_id: UUID, version: int) -> Run | None:
-        """Return a run as it was after its first `version` events."""
+        """Return a run as of its first `version` events."""
         ...
 
     async def runs_of_session(self, child_session_key: str, *, limit: int) -> Sequence[Run]:
@@ -269,8 +269,8 @@ class Registry(Protocol):
         events_max: int,
         tree: str | None = None,
     ) -> ChangedStreams:
-        """Return the streams whose first event after `after` is in the range from `behind`
-        (exclusive) to `until`.
+        """Return the streams whose first change since `after` is at a position in (`behind`,
+        `until`].
 
         Each stream is returned once.
 

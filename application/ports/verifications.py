@@ -1,4 +1,4 @@
-"""Verifications of the log: recent results, and the one in progress."""
+"""Verifications of the log: recent results, and the running verification."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -38,5 +38,5 @@ class Projection(Generic[AggregateState, Row]):
 
     @property
     def key(self) -> str:
-        """Name of the key column."""
+        """Return the name of the key column."""
         return cast("type[NamedTuple]", self.row)._fields[0]

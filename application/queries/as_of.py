@@ -30,7 +30,7 @@ async def resolve_as_of(
     """Return the position that `at` means to this caller.
 
     Args:
-        services: What the position is resolved from.
+        services: Log and registry to resolve the position with.
         caller: Decides which runs a stage reference may name.
         at: A moment in any form, or None for now.
         pointer: JSON pointer of the value, for error messages.

@@ -11,7 +11,7 @@ from application.queries.views.view import Answer, View
 
 
 class CallerView(View):
-    """What a token allows: `token` is its id (never the secret), `scopes` its scopes, and
+    """Permissions of a token: `token` is its id (never the secret), `scopes` its scopes, and
     `patterns` the session keys that it may act for. `session` is set if the token acts for exactly
     one session, `runId` if it belongs to a child."""
 

@@ -1,4 +1,4 @@
-"""Reads the configuration under which an answer is given: the one in force at its position."""
+"""Reads the configuration in force at the position of an answer."""
 
 from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import (
@@ -21,7 +21,8 @@ async def revision_on_record(work: UnitOfWork, revision: int) -> PinnedConfigura
 
 
 async def configuration_of_revision(work: UnitOfWork, revision: int) -> Configuration | None:
-    """Return what a revision says. None if its text was erased or a newer program wrote it."""
+    """Return the configuration of a revision. None if its text was erased or a newer program wrote
+    it."""
     try:
         return (await revision_on_record(work, revision)).configuration
     except (RevisionErasedError, ConfigurationError):

@@ -1,4 +1,4 @@
-"""Explains how a run was decided, from what was recorded at the time."""
+"""Explains the decision about a run from the facts recorded with it."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -48,7 +48,7 @@ class RuleView(View):
 
 
 class RefusalView(View):
-    """A refusal as it was returned to the caller."""
+    """A refusal as returned to the caller."""
 
     rule: RuleName
     status: AnswerStatus
@@ -121,7 +121,7 @@ class ExplanationView(View):
 async def explain_run(
     services: QueryServices, caller: Caller, run_id: str, query: ReadAsOf
 ) -> Answer[ExplanationView]:
-    """Return how a run was decided, as far as it was decided by `at`."""
+    """Return the explanation of a run's decision as of `at`."""
     moment = await resolve_as_of(services, caller, query.at)
     run = await readable_run(services, caller, run_id, moment)
     view = await explanation_of(
@@ -131,7 +131,7 @@ async def explain_run(
 
 
 async def explanation_of(work: UnitOfWork, run: Run, *, until: int, full: bool) -> ExplanationView:
-    """Return how a run was decided up to a position.
+    """Return the explanation of a run's decision up to a position.
 
     Args:
         work: Where events and texts are read from.

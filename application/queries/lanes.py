@@ -25,7 +25,7 @@ class RunningView(View):
 
 
 class QueuedView(View):
-    """A queued run, its place in the queue (from 1), and what it waits for."""
+    """A queued run, its place in the queue (from 1), and the reason why it waits."""
 
     run_id: UUID | None
     label: str | None

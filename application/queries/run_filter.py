@@ -56,7 +56,7 @@ class FilterContext(NamedTuple):
 
 
 class RunConditions(NamedTuple):
-    """Conditions that a filter value stands for."""
+    """Row conditions for one filter value."""
 
     conditions: tuple[RunCondition, ...]
 

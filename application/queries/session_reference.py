@@ -37,7 +37,7 @@ async def resolve_session_key(
     """Return the canonical key of the session that the caller named.
 
     Args:
-        services: What names are resolved from.
+        services: Log and registry to resolve names with.
         caller: Decides which session `current` is.
         spelling: A session id, `current`, or a key in any spelling.
         pointer: JSON pointer of the value, for error messages.
@@ -114,7 +114,8 @@ async def unknown_session(
 
 
 class NamedRun(NamedTuple):
-    """A run with a name, and what the name is: `the label of run <id>` or `the id of a run`."""
+    """A run found by name. `kind` describes the name: `the label of run <id>` or `the id of a
+    run`."""
 
     run: Run
     kind: str

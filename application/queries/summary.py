@@ -1,4 +1,4 @@
-"""Summary of what happened between two moments, and of what is live at the second one."""
+"""Summary of the events between two moments, and of the runs that are live at the second."""
 
 import asyncio
 from collections import defaultdict
@@ -254,7 +254,7 @@ def _waits(
     lanes: Sequence[LaneState],
     width: int | None,
 ) -> list[WaitView]:
-    """Return what runs wait for, most first. Both lists are newest first."""
+    """Group the waiting runs by reason, the largest group first. Both lists are newest first."""
     lane_of = {place.run_id: lane for lane in lanes for place in lane.queued}
     groups = defaultdict[tuple[WaitReason, str | None, int | None], list[UUID]](list)
     for bar in waiting:

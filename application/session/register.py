@@ -53,7 +53,7 @@ async def submit_to_session(
     """Record the session events that `decide` returns, and their texts. No-op if it returns none.
 
     Raises:
-        ReadAgain: If the session is not as it was read.
+        ReadAgain: The session has changed since it was read.
         Rejected: As raised by `decide`.
         LogUnavailableError: If the log cannot be reached, or the configuration changed.
     """

@@ -43,7 +43,7 @@ class ContextPatch:
 
 @dataclass(frozen=True, slots=True)
 class PatchResult:
-    """The session after the patch, and the position of that state."""
+    """The session after a patch, and the position of that state."""
 
     session: Session | None
     position: int

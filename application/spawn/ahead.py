@@ -55,7 +55,7 @@ class PreparedSpawn:
 
     @property
     def lane(self) -> LaneQuery | None:
-        """Query for the state of the lane; None if no run will be claimed."""
+        """Return the query for the state of the lane; None if no run will be claimed."""
         return self.room.query if self.room is not None else None
 
     @property

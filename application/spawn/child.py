@@ -1,8 +1,8 @@
-"""Preparation of one child, from its admitted run to everything that the last append needs.
+"""Preparation of one child, from its admitted run to the inputs of the last append.
 
-The stages decide (`domain/spawn/stages.py`). This module looks up or does what they need, and
-records each action before and after it. A preparation that another process began continues in the
-same way, from the record.
+The stages decide (`domain/spawn/stages.py`). This module looks up the facts and takes the steps
+that they request, and records each step before and after it. A preparation that another process
+began continues in the same way, from the record.
 """
 
 import logging
@@ -45,7 +45,8 @@ class _MustBeRecordedError(Exception):
 
 
 class ChildPreparer:
-    """Preparer of single children, which provides what the stages need."""
+    """Service that prepares one child: it looks up facts and takes steps as the stages request
+    them."""
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ async def delivers_directly(
     Args:
         agent: The run's agent.
         origin: Reference to the thread's addresses.
-        stored: Texts of the next append, which may include that of `origin`.
+        stored: Texts of the next append, which may include the text of `origin`.
     """
     if run.options.mode != "session" or origin is None or not agent.delivers_to_origin:
         return False

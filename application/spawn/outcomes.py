@@ -28,7 +28,7 @@ Outcome = Ready | Refused
 class DecidedSpawn:
     """The runs of a spawn in their order: in their lanes, or refused.
 
-    `position` is that of the append that decided them; None if another process decided.
+    `position` is the position of the append that decided them; None if another process decided.
     """
 
     runs: tuple[Run, ...]

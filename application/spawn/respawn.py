@@ -36,7 +36,8 @@ Members = dict[str, Any]
 
 
 class CannotRespawn(Rejected):
-    """The run cannot be respawned, or not with these changes. The message says what is possible."""
+    """The run cannot be respawned, or not with these changes. The message names the
+    alternatives."""
 
 
 class OriginalErased(CannotRespawn):

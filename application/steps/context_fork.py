@@ -40,7 +40,7 @@ async def read_context_request(work: UnitOfWork, run: Run) -> ContextRequest:
     """Return the requested context; without one, the default for threads of the requester's
     channel.
 
-    A respawn with a transcript forks that of the earlier run.
+    A respawn with a transcript forks the transcript of the earlier run.
     """
     if run.takes_transcript_over:
         return ContextRequest("fork", is_explicit=True)

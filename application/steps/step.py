@@ -53,7 +53,7 @@ class StepResult:
 
 
 class StepRefusedError(Exception):
-    """The step failed, and what it created is undone from the record.
+    """The step failed; its partial results are undone from the record.
 
     `is_nothing` is True if it is known that nothing was created.
     """
@@ -96,7 +96,7 @@ class StepMaker(Protocol):
         ...
 
     async def undo(self, run: Run, state: StepState, /) -> UndoOutcome:
-        """Undo the step as far as it was done.
+        """Undo the completed part of the step.
 
         Raises:
             UndoError: If it cannot be undone now.

@@ -116,5 +116,5 @@ class RequestTotals:
 
     @property
     def seconds(self) -> Mapping[tuple[str, str], DurationTotals]:
-        """Time until answers began, by method and route."""
+        """Return the time until answers began, by method and route."""
         return self._seconds

@@ -1,7 +1,7 @@
 """Recovery: takes over the work of a holder that died.
 
 - A preparation continues from its record.
-- A run that was claimed but not started is claimed again, since nothing of it has executed.
+- A run that was claimed but not started is claimed again, since its runtime never started.
 - A started run is ended as interrupted. It is never executed a second time.
 - An external run is ended, started or not, because its executor is gone and its progress unknown.
 """

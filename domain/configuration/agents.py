@@ -235,7 +235,7 @@ class Agent(AgentEntry, AgentId):
 
 
 class SystemAgent(SharedSection):
-    """The agent to use if none is named."""
+    """`agents.defaults.systemAgent`: the default agent."""
 
     agent_id: Text | None = None
     """Default agent if no agent has `default: true`. Example: `"main"`"""

@@ -1,4 +1,4 @@
-"""Sources of a configured value: their names, and which of them provides it."""
+"""Sources of configured values: their names, and the source that sets a value."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Choice between the agents that context scripts propose in place of the requested one."""
+"""Choice among the agents that context scripts propose instead of the requested agent."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Forks: whether a child starts with its requester's conversation, or that of an earlier run."""
+"""Forks: decide if a child starts with its requester's conversation, or with an earlier run's."""
 
 from dataclasses import dataclass
 from typing import Literal

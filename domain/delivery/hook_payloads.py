@@ -128,7 +128,7 @@ class EngineAnswer:
 
 
 def read_engine_answer(answer: Mapping[str, object] | None) -> EngineAnswer | Refusal:
-    """Return what the context engine answered, or the refusal of an invalid answer."""
+    """Parse the answer of a context engine. Return the refusal if it is invalid."""
     rollback = (answer or {}).get("rollback")
     if isinstance(rollback, str) and len(rollback) > TOKEN_CHARACTERS_MAX:
         return engine_failure(f"its rollback is longer than {TOKEN_CHARACTERS_MAX} characters")

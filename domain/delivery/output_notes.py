@@ -16,7 +16,7 @@ _STDERR_ANNOUNCED_CHARACTERS_MAX = 900
 
 @dataclass(frozen=True, slots=True)
 class OutputNote:
-    """A note, whose text says what it is about."""
+    """Note about a run's output, in words that need no other context."""
 
     source: NoteSource
     text: str

@@ -165,7 +165,7 @@ def _count(value: object) -> int | None:
 
 
 def usage_of_body(body: Mapping[str, object]) -> UsageEntry:
-    """Return the entry that a recorded body of kind `usage` was made from."""
+    """Rebuild the usage entry from its recorded body."""
     return UsageEntry(
         input_tokens=_recorded_count(body.get("inputTokens")),
         output_tokens=_recorded_count(body.get("outputTokens")),

@@ -13,7 +13,7 @@ F = TypeVar("F")
 def explain_admission(
     record: DecisionRecord, table: Iterable[AdmissionRule[F]], facts: F, request: Event
 ) -> Iterator[RuleExplanation]:
-    """Yield an explanation of each rule; rules after the one that refused were not judged.
+    """Yield an explanation of each rule; rules after the first refusal were not judged.
 
     Args:
         record: Record of the spawn or message.

@@ -1,4 +1,4 @@
-"""Explanation of why a message was accepted or refused, rule by rule, from the record.
+"""Explanation of an accepted or refused message, rule by rule, from the record.
 
 No rule is judged again. The record names the rule that refused; rules before it passed, and rules
 after it were not judged.

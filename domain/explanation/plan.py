@@ -95,7 +95,7 @@ def explain_tools(
 
 
 def explain_capabilities(created: SessionCreated | ContinuationPlanned, depth: int) -> RuleFinding:
-    """Explain what a child at this depth may do to other sessions."""
+    """Explain a child's role at its depth, and its control over other sessions."""
     return RuleFinding(
         {
             "depth": depth,

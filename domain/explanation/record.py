@@ -30,7 +30,7 @@ RuleResult = Literal["passed", "refused", "not_judged", "not_recorded"]
 - `passed`: the rule did not refuse.
 - `refused`: the rule refused.
 - `not_judged`: the decision did not get that far.
-- `not_recorded`: the release that decided did not record what the rule compared.
+- `not_recorded`: the release that decided did not record the compared values.
 """
 
 
@@ -134,7 +134,7 @@ class DecisionRecord:
         Args:
             step: Step of the decision.
             rule: Name of the rule.
-            finding: What the rule compared; None if the event does not record it.
+            finding: The compared values; None if the event does not record them.
             by: Event that records the result.
             refused: True if the rule refused.
         """

@@ -1,4 +1,4 @@
-"""Credential profiles: what a file defines, and which of them a child receives.
+"""Credential profiles: their form in a file, and the selection for a child.
 
 Profiles never hold secret values, only where each value is stored.
 """
@@ -32,7 +32,7 @@ PROGRAM_VARIABLES = frozenset(
 )
 """Variables by which shells, interpreters and libraries find or run programs.
 
-No profile may set them, so a credential never decides what is executed.
+No profile may set them, so a credential never selects the executed program.
 """
 
 
@@ -68,7 +68,7 @@ class AuthProfile:
 
 @dataclass(frozen=True, slots=True)
 class SkippedProfile:
-    """A profile that was skipped, with the reason. `id` is None if the id is what is invalid."""
+    """A profile that was skipped, with the reason. `id` is None if the id itself is invalid."""
 
     id: str | None
     why: str
@@ -100,7 +100,7 @@ def default_variable(provider: str) -> str:
 
 
 def decides_program(variable: str) -> bool:
-    """Return True if the variable affects what is executed, so no profile may set it."""
+    """Return True if the variable affects which program is executed, so no profile may set it."""
     return variable in PROGRAM_VARIABLES or variable.startswith(_OF_LOADERS)
 
 

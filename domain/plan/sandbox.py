@@ -1,4 +1,4 @@
-"""Sandbox rules: whether a session is isolated, and whom it may therefore spawn.
+"""Sandbox rules: isolation of a session, and the children that it may spawn.
 
 spawnlog isolates nothing itself. A child that must run in a sandbox needs a runtime that declares
 that it provides one.

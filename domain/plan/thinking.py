@@ -1,4 +1,4 @@
-"""Choice of the thinking level that a run gets."""
+"""Choice of a run's thinking level."""
 
 from dataclasses import dataclass
 from typing import Literal

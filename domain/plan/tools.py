@@ -1,4 +1,4 @@
-"""Tool policy of a child: the last filter, which only narrows what the others left."""
+"""Tool policy of a child: the last of all tool filters, which can only remove tools."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -6,7 +6,7 @@ from domain.session.role import capabilities_at
 
 
 def role_text(depth: int) -> str:
-    """Return the section that says what the child is and whom it works for."""
+    """Return the prompt section on the child's identity and its requester."""
     return (
         "# Sub-agent\n\n"
         f"You are a sub-agent. The {_parent(depth)} opened this session for one task, which the "
@@ -18,7 +18,7 @@ def role_text(depth: int) -> str:
 
 
 def rules_text(depth: int, *, is_persistent: bool) -> str:
-    """Return the section on how the child works and reports.
+    """Return the prompt section with the rules for work and report.
 
     A persistent session stays open after its report.
     """
@@ -57,8 +57,8 @@ EVERY_TOOL = SpawnTools()
 
 
 def depth_text(depth: int, max_spawn_depth: int, tools: SpawnTools) -> str:
-    """Return the section on sub-agents of the child's own, or an empty string if there is nothing
-    to say.
+    """Return the section on the child's own sub-agents. Empty for a first-level child that may have
+    none.
 
     It never mentions a tool that the session does not have.
     """

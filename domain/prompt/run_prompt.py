@@ -65,7 +65,7 @@ def address_refs(run: Run) -> tuple[ContentRef, ...]:
 
 
 def _channel(run: Run, texts: Mapping[UUID, str]) -> str | None:
-    """Return the channel of the bound thread, else that of the requester."""
+    """Return the channel of the bound thread, else the requester's."""
     for ref in address_refs(run):
         channel = read_origin(texts.get(ref.id)).get("channel")
         if channel is not None:

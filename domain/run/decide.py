@@ -287,7 +287,7 @@ def settle_dependencies(run: Run, command: SettleDependencies) -> tuple[RunEvent
     No-op if the run does not wait.
 
     Raises:
-        ReadAgain: Another dependency failed than the one that the command's error text names.
+        ReadAgain: The failed dependency is not the one named in the command's error text.
     """
     if run.stage != "session-created" or run.waits_for is None:
         return ()

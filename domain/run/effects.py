@@ -140,7 +140,7 @@ def _parked(effect: Effect, attempts: int, reason: ParkReason) -> EffectParked:
 
 
 def redrive_effects(run: Run, command: RedriveEffects) -> tuple[EffectRedriven, ...]:
-    """Return the redrive of each parked effect of a kind, or of the one of this name.
+    """Return a redrive event for each parked effect of the kind, or only for the effect `name`.
 
     Raises:
         NothingParked: No such effect is parked.

@@ -19,7 +19,7 @@ _PLACEHOLDERS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b[\w-]+(?:/[\w.-]+)*/[\w-]+\.[A-Za-z]\w{0,7}\b"), "<path>"),
     (re.compile(r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b"), "<id>"),
 )
-"""Patterns of what differs between equal causes, in order, and what replaces them."""
+"""Patterns of variable parts of a cause, in order, with their placeholders."""
 _NUMBER = re.compile(r"(?:(?<!\w)[+-])?\d+(?:[.,:]\d+)*")
 _WORD = re.compile(r"\w{7,}")
 _HEX = re.compile(r"0x[0-9a-fA-F]+|[0-9a-fA-F]+")

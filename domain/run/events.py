@@ -118,7 +118,7 @@ class EffectAttempted(Event):
     `retry_after_seconds`; without them it is parked. A failure has no `error` if the texts of the
     session were erased by then.
 
-    A successful undo has an `outcome`: nothing of the step is left, what is left is not the run's
+    A successful undo has an `outcome`: everything is removed, the remains are not the run's
     (`left_in_place`), or the hook that could undo it is not configured anymore (`no_hook`).
     """
 
@@ -329,7 +329,7 @@ class StepTaken(Event):
         can_undo: True if the hook that performed the step can undo it.
         token: A value from that hook, to be sent back with the undo.
         origin: Where the hook that bound the thread wants results delivered, as JSON.
-        fork: What was copied from the requester's conversation.
+        fork: The copied part of the requester's conversation.
     """
 
     step: StepName

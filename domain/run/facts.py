@@ -27,7 +27,7 @@ class AdmissionFacts(Fact):
         require_agent_id_from: Where in the configuration the value was found, or None; so for
             `allow_agents_from`.
         places: How many children the request asks for.
-        shared_bytes: Size of the family's shared context with what the request adds; None if the
+        shared_bytes: Size of the family's shared context with the request's keys; None if the
             request shares nothing. `shared_keys` counts its keys.
         spawn_tool: Whether the tool policy of the requester's own run permits `sessions_spawn`;
             None if the requester has no run here.
@@ -349,7 +349,7 @@ class Usage(Fact):
 
     @property
     def unpriced_models(self) -> int:
-        """The number of models without a price, whose tokens are missing from the cost."""
+        """Return the number of models without a price, whose tokens are missing from the cost."""
         return sum(share.cost_usd is None for share in self.models)
 
 
@@ -431,7 +431,7 @@ def step_key(run_id: UUID, name: StepName) -> str:
 
 
 class StepState(Fact):
-    """State of one preparation step of a run. Times are UTC. Its undo is an `Effect` of the run.
+    """State of one preparation step of a run. Times are UTC. The undo of the step is an `Effect`.
 
     Attributes:
         epoch: The claim under which it was last begun.
@@ -439,7 +439,7 @@ class StepState(Fact):
         root: The real path of a folder; `relative` is the path to make below it.
         made: Whether anything was made; None until the step is taken.
         token: A value from the hook that performed it, to be sent back with the undo.
-        fork: What was copied from the requester's conversation.
+        fork: The copied part of the requester's conversation.
     """
 
     name: StepName

@@ -66,7 +66,7 @@ class TimeoutFacts(Fact):
 
 
 class WorkspaceFacts(Fact):
-    """Whose folder was taken. A folder named by the request is kept beside the log.
+    """Owner of the chosen folder. The path of a requested folder is stored beside the log.
 
     `recorded` is the recorded folder of the requester.
     """

@@ -1,4 +1,4 @@
-"""Preparation steps: decisions, and which steps have to be undone."""
+"""Preparation steps: decisions, and the selection of steps to undo."""
 
 from datetime import datetime, timedelta
 from typing import assert_never

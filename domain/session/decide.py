@@ -97,14 +97,15 @@ def inherit(session: Session, command: InheritSharedContext) -> tuple[SessionEve
 
 
 class AdmitChild(Command, kw_only=False):
-    """Give a new child's run a place, up to the cap `max_children`."""
+    """Reserve a place for a new child's run, up to the cap `max_children`."""
 
     run_id: UUID
     max_children: int
 
 
 class AdmitContinuation(Command, kw_only=False):
-    """Give a new run of an existing child a place, or the place of the run that it `replaces`.
+    """Reserve a place for a new run of an existing child, or hand over that of the run it
+    `replaces`.
 
     This works for a closed session too, because its children may outlive it.
     """
@@ -140,7 +141,7 @@ class SettleChild(Command, kw_only=False):
 
 
 class ProvideTranscript(Command, kw_only=False):
-    """Store the transcript of a session that was not spawned here, replacing the one before.
+    """Store the transcript of a session that was not spawned here, replacing any earlier one.
 
     `content` is a text of the session.
     """

@@ -87,7 +87,7 @@ class SessionClosed(Event):
 
 
 class TranscriptProvided(Event):
-    """Transcript of the session so far, provided by `by`; it replaces the one provided before.
+    """Transcript of the session so far, provided by `by`; it replaces any earlier one.
 
     Attributes:
         content: A text of this session: one JSON object a line, `entries` lines.
@@ -114,7 +114,7 @@ class SharedContextChanged(Event):
 
 
 class SharedContextInherited(Event):
-    """Shared context that a run of the session starts with; it replaces that of an earlier run.
+    """Shared context that a run of the session starts with; it replaces an earlier run's.
 
     It comes from `from_session`, the session that spawned this one, as of `at_position`.
     """
@@ -126,7 +126,7 @@ class SharedContextInherited(Event):
 
 
 class PreambleChanged(Event):
-    """New preamble for the session's later runs, replacing that of its spawn; None removes it.
+    """New preamble for the session's later runs, instead of the spawn's; None removes it.
 
     The preamble is a text of this session.
     """
@@ -136,7 +136,7 @@ class PreambleChanged(Event):
 
 
 class ToolRefused(Event):
-    """Refused request of a run for something that its tool policy denies (rule `tools`).
+    """Denial of a run's request by its tool policy (rule `tools`).
 
     `about` is the run or session that the request was about; None for its own.
     """

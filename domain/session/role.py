@@ -1,4 +1,4 @@
-"""Role and depth of a session: what it may do, and how deep it is."""
+"""Role and depth of a session."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -81,7 +81,7 @@ class Session(Fact):
             stays if it hides an inherited one.
         shared_position: Where either of the two last changed.
         preamble: The preamble of later runs, if it was changed.
-        preamble_position: Where it was changed; None if the preamble is still that of the spawn.
+        preamble_position: Position of its last change; None for the preamble of the spawn.
     """
 
     stage: SessionStage
@@ -117,7 +117,7 @@ class Session(Fact):
 
     @property
     def active_children(self) -> int:
-        """Return how many places for children are taken."""
+        """Return the number of children that count against the cap."""
         return len(self.counted)
 
 

@@ -53,7 +53,7 @@ from domain.spawn.dependencies import with_dependencies
 from domain.values.record import run_stream, session_stream
 from domain.values.refusals import ReadAgain, Refusal, Rejected
 
-# Shared context: what a spawn adds, and what a child inherits.
+# Shared context: keys added by a spawn, and keys inherited by a child.
 
 
 StreamChanges = list[tuple[str, AnyEvent]]
@@ -311,7 +311,7 @@ def _close(family: CascadeState, run: Run, reason: str) -> StreamChanges:
 
 
 def _archive_predecessors(family: CascadeState, run: Run) -> StreamChanges:
-    """Archive the previous run of the session too, which in turn archives the one before it."""
+    """Archive the session's previous run too; its archive does the same for the run before it."""
     before = family.runs.get(run.continues) if run.continues is not None else None
     if before is None:
         return []

@@ -221,7 +221,7 @@ def continue_session(
         sessions: The session and that of its requester, by key.
         runs: The runs around them, with those of the message's completions.
         message: The message.
-        last: The run to continue, as it was when `planned` was made.
+        last: The run to continue, in its state at the time of `planned`.
         planned: The plan of the new run, or its refusal.
         keep: Stores the text of a refusal.
         at: The time now.

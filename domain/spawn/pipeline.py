@@ -103,7 +103,7 @@ Decided = ChildFacts | RefusedChild | Need
 
 
 def choose_agent(facts: ChildFacts) -> Decided:
-    """Decide which agent runs: the requested one, or one that a context script proposed."""
+    """Choose the agent that runs: the requested one, or an override by a context script."""
     return Need("agent") if facts.agent_id is None else facts
 
 

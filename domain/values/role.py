@@ -1,4 +1,4 @@
-"""Roles of a session, and whom it may control."""
+"""Roles and control scopes of sessions."""
 
 from typing import Literal
 

@@ -105,7 +105,7 @@ def agent_id_of(key: str) -> str:
 
 
 def is_cron_key(key: str) -> bool:
-    """Return True if the key is that of a scheduled job. A bare `cron:…` does not count."""
+    """Return True if the key belongs to a scheduled job. A bare `cron:…` does not count."""
     found = parse_agent_key(key)
     return found is not None and found[1].startswith("cron:")
 

@@ -19,7 +19,7 @@ class SharedKey(Fact):
         kind: `literal`, or `reference` for the result of a run.
         session_key: Session in which the key was first written.
         position: Log position at which this value was written.
-        run_id: Spawn that introduced the key, or the run whose result a reference stands for.
+        run_id: Spawn that introduced the key, or the run whose result a reference resolves to.
         by: Actor that patched the key.
     """
 

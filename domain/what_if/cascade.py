@@ -180,7 +180,7 @@ class Cascade:
         return replace(decided, verdict=unnumbered)
 
     def active_children(self, requester_key: str, recorded: int) -> CountRange:
-        """Return how many children of a session would count, if the record counts `recorded`."""
+        """Return the hypothetical number of active children, given the `recorded` number."""
         held = self._held.get(requester_key, {})
         added = self._added.get(requester_key, _NONE_ADDED)
         undecided = [run for run in held.values() if run.fate == "undecided"]
@@ -204,7 +204,7 @@ class Cascade:
     def names(
         self, record: RecordedDecision, namesakes: Mapping[str, Sequence[UUID]]
     ) -> ResolvedNames:
-        """Return how the run names in a request would resolve now.
+        """Resolve the run names in a request against the hypothetical runs.
 
         Args:
             record: The decision.

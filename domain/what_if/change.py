@@ -65,7 +65,7 @@ class AgentChange:
 
 
 def _found_by(agent: EffectiveAgent) -> tuple[object, ...]:
-    """Return everything that determines where the credentials of an agent are found."""
+    """Return the settings that determine where an agent's credentials are found."""
     runtime = agent.runtime
     kind = runtime.type if runtime is not None else None
     return agent.is_configured, kind, values_of(runtime), agent.folder, agent.main_folder

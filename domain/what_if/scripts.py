@@ -200,7 +200,7 @@ def _missing_input(
     then: ScriptsUnder,
     now: ScriptsUnder,
 ) -> str | None:
-    """Return why the record does not show what a script would do now, or None if it does."""
+    """Return why the record does not show a script's new result, or None if it does."""
     if old is None or receipt is None:
         return "it is new, so there is no recorded output"
     changed = [name for name in _CALLED_BY if getattr(old, name) != getattr(script, name)]
@@ -291,7 +291,7 @@ def _is_read_alike(old: ContextScript, script: ContextScript) -> bool:
 def _reading(
     old: ContextScript, script: ContextScript, receipt: ScriptReceipt, texts: Mapping[UUID, str]
 ) -> tuple[ScriptReading, bool]:
-    """Return what the script's output says now, and whether that is unchanged from the record."""
+    """Read the recorded output by the new settings. Return True beside it if nothing changed."""
     failed = receipt.outcome == "failed"
     if _is_read_alike(old, script) or (failed and not _ended_well(receipt)):
         if failed:

@@ -1,4 +1,4 @@
-"""What-if for preparation steps: the result of each from the record, or what is missing.
+"""What-if for preparation steps: their results from the record, or the missing facts.
 
 The stages ask first whether each step has anything to do, then for its result. A step that
 succeeded under the same settings succeeds again. No hook is called and nothing is made.
@@ -137,7 +137,7 @@ class ReplayedSteps:
             self.assumed.append(finding.assumed)
         return finding.refusal
 
-    # What is on record.
+    # Recorded results.
 
     @property
     def _was_taken(self) -> bool:

@@ -1,4 +1,4 @@
-"""Fast path of a what-if for configurations that differ only in admission limits.
+"""Fast path of a what-if: if only admission limits differ, compare only the admission verdicts.
 
 A decision under such configurations is the same if its request is admitted alike; nothing else has
 to be checked.

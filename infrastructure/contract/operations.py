@@ -202,7 +202,7 @@ class FileFindings:
 
     @property
     def head(self) -> str:
-        """Position and hash of the last event, in the form of `log verify --head`."""
+        """Return position and hash of the last event, in the form of `log verify --head`."""
         return f"{self.last_position}:{self.chain_hash.hex()}"
 
 

@@ -62,7 +62,7 @@ class Subagent:
 
     @property
     def is_active(self) -> bool:
-        """True until its report was announced: it, or a descendant, may still be active."""
+        """Return True until its report was announced: it, or a descendant, may still be active."""
         return self.run.get("stage") not in _OVER
 
     @property

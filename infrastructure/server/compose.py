@@ -331,7 +331,7 @@ class ServerProcess:
         return await self._build_workers(work, pool, seal, url)
 
     async def _activate(self) -> None:
-        """Activate the configuration of the file, or keep that of the log. Log the result."""
+        """Activate the configuration of the file, or keep the log's. Log the result."""
         before = await self.configurations.newest()
         if self.config is not None:
             revision = await self.configurations.activate(self._loaded, SYSTEM)
@@ -529,7 +529,8 @@ class ServerProcess:
             self._stopped.set_result(None)
 
     def _claim(self, log_id: UUID) -> None:
-        """Record the log in the data directory. Refuse another one than that of its servers."""
+        """Record the log in the data directory. Refuse if servers of the directory use another
+        log."""
         self.directory.record_log(log_id, "embedded" if self._is_embedded else "external")
 
     async def _identify(self) -> LogIdentity:

@@ -90,7 +90,7 @@ def migrate_database(url: str | None, embedded_home: Path) -> str:
 
 
 def _inspect(url: str, failure: str, advice: str = "") -> FoundDatabase:
-    """Inspect a database. Refuse one that this release does not know."""
+    """Inspect a database. Refuse a schema revision that this release does not know."""
     try:
         database = inspect_database(url)
     except (psycopg.Error, ValueError) as error:

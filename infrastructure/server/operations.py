@@ -117,7 +117,7 @@ class RebuildReport:
 
     @property
     def identical(self) -> bool:
-        """True if the rebuild changed no row."""
+        """Return True if the rebuild changed no row."""
         return self.differing == 0
 
 

@@ -19,7 +19,7 @@ from domain.run.state import Run
 CAUSES_MAX = 50
 RUNS_OF_CAUSE_MAX = 5
 FAILED: tuple[RunStatus, ...] = ("failed", "timeout", "unknown")
-"""Statuses of runs that failed. A stopped run did not: somebody wanted it to end."""
+"""Statuses of failed runs. A stopped run did not fail: its end was requested."""
 _FAILED = RunCondition("status", "any of", tuple(ROWS_BY_STATUS[status] for status in FAILED))
 
 

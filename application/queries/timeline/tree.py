@@ -244,7 +244,7 @@ def _mark_cut(parents: Mapping[str, _Node], last: str) -> None:
 
 
 class _RunViews(NamedTuple):
-    """What views of runs are made from, by run, and texts by content id."""
+    """Data for the views of runs: stages and details by run id, texts by content id."""
 
     stages: Mapping[UUID, Sequence[ReachedStage]]
     details: Mapping[UUID, RunDetails]
@@ -269,7 +269,7 @@ class _RunViews(NamedTuple):
 def _node_view(
     node: _Node, sessions: Mapping[str, SessionBar], runs: _RunViews
 ) -> tuple[TreeNodeView, UsageSum]:
-    """Return the view of a node, and its usage with that of all nodes below it."""
+    """Return the view of a node, and the total usage of the node and all nodes below it."""
     session = sessions.get(node.session_key) if node.session_key is not None else None
     own, total = UsageSum(), UsageSum()
     for bar in node.runs:

@@ -19,7 +19,7 @@ _FAILURES = (EffectAttempted, ContinuationFailed)
 
 
 class ActorView(View):
-    """Who caused an event: `kind` is `token`, `child`, `anybody` or `system`."""
+    """The actor that caused an event: `kind` is `token`, `child`, `anybody` or `system`."""
 
     kind: str
     token: str | None
@@ -51,14 +51,13 @@ class EventView(View):
 
 
 class FailureText(View):
-    """Why a step could not be undone, or why a webhook or hook did not accept its message; null if
-    the text was erased."""
+    """The error of a failed undo, webhook delivery or hook call; null if the text was erased."""
 
     error: str | None
 
 
 class ScriptFailureTexts(View):
-    """Why context scripts failed or were skipped, by script id."""
+    """The errors of context scripts that failed or were skipped, by script id."""
 
     errors: dict[str, str | None]
 

@@ -1,4 +1,4 @@
-"""A summary of what happened between two moments."""
+"""Views of the summary of a range of the log."""
 
 from datetime import datetime
 from typing import Literal
@@ -46,9 +46,9 @@ class WaitView(View):
 
 
 class LiveRunsView(View):
-    """The number of runs that are not over, by status, and what the waiting and queued ones wait
-    for, most first. `parkedDeliveries` counts webhook deliveries of `parkedAnnouncements` that were
-    given up. If `cut`, more runs or announcements were not counted."""
+    """The number of unfinished runs by status, and the waiting and queued ones grouped by reason,
+    largest group first. `parkedDeliveries` counts webhook deliveries of `parkedAnnouncements` that
+    were given up. If `cut`, more runs or announcements were not counted."""
 
     preparing: int
     waiting: int

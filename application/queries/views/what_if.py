@@ -20,8 +20,8 @@ class DifferenceView(View):
 class WhatIfVerdictView(View):
     """The verdict on one decision, a `spawn` or a `message` to a session. `position` is that of its
     request. `rule` is the rule that would refuse it or, if it is newly allowed, the rule that
-    refused it. `text` is what the caller would have received. `missing` lists unrecorded facts that
-    decide it; `assumed` lists unrecorded facts that were assumed to hold."""
+    refused it. `text` is the answer that the caller would get. `missing` lists unrecorded facts
+    that decide it; `assumed` lists unrecorded facts that were assumed to hold."""
 
     run_id: UUID
     position: int
@@ -76,7 +76,7 @@ class WhatIfTotalsView(View):
 
 
 class FailureView(View):
-    """Why the answer ends early."""
+    """The error that ended the answer early."""
 
     detail: str
 

@@ -244,7 +244,8 @@ def _candidates(services: QueryServices, body: WhatIfBody) -> Candidates:
 async def _in_force(
     services: QueryServices, candidates: Candidates, until: int
 ) -> list[WholeConfiguration]:
-    """Return the configuration to try and the one in force, as far as they can be read.
+    """Return the readable ones of: the configuration to try, the changed revision in force, and
+    that revision as recorded.
 
     Raises:
         QueryError: The patch does not fit the revision in force, so it is probably a mistake.

@@ -31,7 +31,7 @@ class Candidates:
     _changes: dict[int, Change] = field(default_factory=dict)
 
     async def then(self, revision: int) -> WholeConfiguration:
-        """Return a revision as it was recorded.
+        """Return a revision as recorded.
 
         Raises:
             RevisionErasedError: Its text was erased.

@@ -251,7 +251,7 @@ def _group_of(recorded: RecordedEvent) -> int | UUID:
 
 
 def _why(error: Exception, record: RecordedDecision) -> str:
-    """Return why a decision has no configuration to be decided under.
+    """Return the reason why a decision cannot be decided again: its configuration is missing.
 
     An earlier revision may lack the value to patch.
     """

@@ -1,4 +1,4 @@
-"""The HTTP application: all endpoints, and the handling that they share."""
+"""The HTTP application: all endpoints, and their common middleware."""
 
 from collections.abc import Mapping, Sequence
 

@@ -34,7 +34,7 @@ def failure_of(error: Exception) -> Mapping[str, Any]:
 
 
 async def answer_errors(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> Any:
-    """Middleware that answers these errors outside of tools.
+    """Convert these errors to answers of the protocol; middleware for methods other than tools.
 
     The code of HTTP is in `data.code`, and the address of a resource in `data.uri`.
     """

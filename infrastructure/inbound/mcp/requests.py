@@ -39,10 +39,13 @@ class McpRequest:
     caller_is_there: Callable[[], bool]
 
     async def session_key(self, services: CommandServices) -> str:
-        """Return the canonical key of the caller's session.
+        """Return the canonical key of the session named by the header.
 
-        If the header names none, it is the only session of the token, or the main session for a
-        token of several. Refuse a session that the token does not act for.
+        Without the header, return the token's only session, or the main session if the token acts
+        for several.
+
+        Raises:
+            QueryError: The token does not act for the session.
         """
         only = self.caller.only_session
         if self.session is None and only is not None:

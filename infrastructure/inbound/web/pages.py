@@ -46,7 +46,7 @@ def page_routes(*, wants_token: bool = True, folder: Path | None = None) -> Sequ
 
 
 def routes_without_page() -> Sequence[BaseRoute]:
-    """Return the routes of a server with `noPage`: they say that there is no page."""
+    """Return the routes of a server with `noPage`; each answers that the page is disabled."""
     return _advice(_NOT_SERVED)
 
 

@@ -89,7 +89,7 @@ class GuardReports:
 
 
 def _do_nothing() -> None:
-    """Replacement for a callback that was called, so that it does not keep its owner alive."""
+    """Do nothing. Replaces a callback after its call, so that it does not keep its owner alive."""
 
 
 KILL_SECONDS_MAX = 15.0

@@ -110,7 +110,7 @@ class LoadedFiles:
 
 
 def warn_about_missing(revision: int, loaded: LoadedConfiguration) -> None:
-    """Log that the file of a revision cannot be used, and what to do."""
+    """Log a warning with the remedy: the file of a revision is unusable."""
     _log.warning(
         "configuration revision %d stays in force, but its file cannot be used: %s; requests that"
         " need one of its secrets are refused. Put the file back and send SIGHUP, or start with"

@@ -171,7 +171,7 @@ class LoadedConfiguration:
 
     @property
     def source(self) -> str:
-        """Absolute path of the file, as the log records it, or `built-in`."""
+        """Return the absolute path of the file, as the log records it, or `built-in`."""
         return replace_unstorable(str(self.path.absolute())) if self.path else BUILT_IN
 
     @property

@@ -48,7 +48,7 @@ def is_open(section: type[BaseModel]) -> bool:
 
 
 def complaint_about(key: str, section: type[BaseModel]) -> tuple[str, str | None] | None:
-    """Return what is wrong with a key that the section does not have.
+    """Return the error message for a key that the section does not have.
 
     Returns:
         A message and the nearest known key; None if the key belongs to another program.

@@ -1,4 +1,4 @@
-"""Credentials of an agent, from its own folder and that of the main agent."""
+"""Credentials of an agent, from its own folder and from the main agent's."""
 
 import asyncio
 import logging
@@ -78,7 +78,7 @@ _log = logging.getLogger("spawnlog.credentials")
 
 
 class _Folders:
-    """The folder of an agent and that of the main agent."""
+    """Credential folders: the agent's own, and the main agent's."""
 
     def __init__(self, own: Path, main: Path | None) -> None:
         self.own, self.main = own, main

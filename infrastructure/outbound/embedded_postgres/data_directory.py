@@ -82,8 +82,8 @@ class Home:
 
     @property
     def sockets(self) -> Path:
-        """Directory of the socket: in the home, or a short one in /tmp if the path would be too
-        long.
+        """Return the directory of the socket: in the home, or a short one in /tmp if the path would
+        be too long.
 
         It is /tmp and not the configured temporary directory, because that differs between
         processes.

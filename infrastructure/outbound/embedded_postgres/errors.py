@@ -1,4 +1,4 @@
-"""Errors of the embedded server: the cause, and what to do about it."""
+"""Errors of the embedded server, each with its cause and remedy."""
 
 import errno
 import os
@@ -31,7 +31,7 @@ def from_output(doing: str, output: str, home: Path, log: Path) -> EmbeddedPostg
     """Return the error for a failed initdb or server, from its output.
 
     Args:
-        doing: What failed, after "could not", such as "start".
+        doing: The failed action, in words that follow "could not", such as "start".
         output: Last lines of the output.
         home: Home of the server.
         log: Path of the log.

@@ -1,5 +1,4 @@
-"""Child processes that end with the supervisor and run as the account of the server; and its
-log."""
+"""Child processes that run under the server's account and end with the supervisor, and the log."""
 
 import contextlib
 import ctypes

@@ -59,7 +59,7 @@ class WorkspaceAttachments:
             during: Called after each file.
 
         Raises:
-            AttachmentWriteError: A file system error or timeout; what was written is removed.
+            AttachmentWriteError: A file system error or timeout; files written so far are removed.
         """
 
         def work(deadline: Deadline) -> None:

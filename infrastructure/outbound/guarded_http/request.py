@@ -40,7 +40,7 @@ class GuardedRequest:
 
     @property
     def port(self) -> int:
-        """Return the port; that of the scheme if the URL has none."""
+        """Return the port, by default the scheme's."""
         return self.url.port or DEFAULT_PORTS[self.url.scheme]
 
     def to(self, address: str, seconds: float) -> httpx2.Request:

@@ -44,7 +44,7 @@ class RecordedLog:
 
 
 def expand_data_directory(path: Path | None) -> Path:
-    """Return the absolute path of a data directory; by default that of this user.
+    """Return the absolute path of a data directory, by default the user's own.
 
     Raises:
         UserError: The path begins with the name of an unknown user.
@@ -71,7 +71,7 @@ class DataDirectory:
         through. Private files have modes of their own.
 
         Args:
-            path: The directory. Default: that of this user.
+            path: The directory. Default: the user's own.
 
         Raises:
             UserError: The directory cannot be created or written to, or its path is not UTF-8.
@@ -96,7 +96,7 @@ class DataDirectory:
 
     @property
     def postgres(self) -> Path:
-        """Home of the embedded server."""
+        """Return the home of the embedded server."""
         return self.path / "postgres"
 
     @property
@@ -123,7 +123,7 @@ class DataDirectory:
 
     @property
     def has_identity(self) -> bool:
-        """True if a server has used the directory."""
+        """Return True if a server has used the directory."""
         return (self.path / IDENTITY_FILE).exists()
 
     def recorded_log(self) -> RecordedLog | None:

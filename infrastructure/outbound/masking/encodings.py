@@ -53,7 +53,7 @@ class FoldedText:
 
     @property
     def ends_in_gap(self) -> bool:
-        """True if a line end follows the last character."""
+        """Return True if a line end follows the last character."""
         return bool(self.text) and self.end(len(self.text)) < self.half_at
 
     def start(self, index: int) -> int:

@@ -100,7 +100,8 @@ class KnownValues:
 
     @cached_property
     def _any_head(self) -> re.Pattern[str]:
-        """Pattern of all heads. Cached, because compiling takes longer than most searches."""
+        """Return the pattern of all heads. Cached, because compiling takes longer than most
+        searches."""
         return re.compile(_any_of(self._heads))
 
 

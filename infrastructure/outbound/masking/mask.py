@@ -107,7 +107,7 @@ class Masker:
 
     @property
     def knows_any(self) -> bool:
-        """True if there is any value to mask."""
+        """Return True if there is any value to mask."""
         return self._plain.longest > 0
 
     def _folded(self, text: str) -> FoldedText:

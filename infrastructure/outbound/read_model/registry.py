@@ -338,7 +338,8 @@ class PostgresRegistry:
         events_max: int,
         tree: str | None = None,
     ) -> ChangedStreams:
-        """Return the streams whose first event after `after` is between two positions."""
+        """Return the streams whose first change since `after` is at a position in (`behind`,
+        `until`]."""
         values = {
             "after": after,
             "until": until,

@@ -58,7 +58,7 @@ class EntryQueue:
         self._waiting.put_nowait(None)
 
     async def __anext__(self) -> TranscriptEntry:
-        """Return the next entry when it is there. A cancelled call takes none."""
+        """Wait for the next entry. A cancelled call takes none."""
         if self._is_finished:
             raise StopAsyncIteration
         entry = await self._waiting.get()

@@ -56,7 +56,7 @@ class ScriptSource(Protocol):
 
     @property
     def folder(self) -> Path:
-        """Folder of the file."""
+        """Return the folder of the file."""
         ...
 
     def resolve(self, value: str, /) -> str:

@@ -374,7 +374,8 @@ def atomic_file(folders: TranscriptFolders, agent_id: str, name: str) -> Iterato
 async def atomic_file_async(
     folders: TranscriptFolders, agent_id: str, name: str
 ) -> AsyncIterator[PartFile]:
-    """Like `atomic_file`, without blocking the event loop. Write to it in threads."""
+    """Open a file as `atomic_file` does, without blocking the event loop. Write to it in
+    threads."""
     part = PartFile(folders, agent_id, name)
     try:
         await asyncio.to_thread(part.begin)

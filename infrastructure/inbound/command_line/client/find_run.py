@@ -62,7 +62,7 @@ class ParsedRunName:
 
     @property
     def may_be_prefix(self) -> bool:
-        """True if the text could be a prefix of a run id."""
+        """Return True if the text could be a prefix of a run id."""
         return _PREFIX.fullmatch(self.text.lower()) is not None
 
 

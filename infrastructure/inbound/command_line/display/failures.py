@@ -28,7 +28,7 @@ _name_of_value: ContextVar[Callable[[str], str]] = ContextVar("name_of_value", d
 
 @contextmanager
 def names_of_values(name_of: Callable[[str], str]) -> Iterator[None]:
-    """Within the block, failures name values of requests by this function."""
+    """Name request values in failures by this function, within the block."""
     token = _name_of_value.set(name_of)
     try:
         yield

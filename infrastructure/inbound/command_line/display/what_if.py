@@ -39,7 +39,7 @@ class WhatIfReport:
 
     @property
     def failed(self) -> bool:
-        """True if a decision has a verdict that fails a build."""
+        """Return True if a decision has a verdict that fails a build."""
         return any(self.counts.get(verdict, 0) for verdict in self.failing)
 
 

@@ -38,7 +38,7 @@ class OpenFiles:
 
     @property
     def streams_max(self) -> int:
-        """Maximum number of simultaneous event streams."""
+        """Return the maximum number of simultaneous event streams."""
         return self.files_max // 2
 
     def is_reserved(self, number: int) -> bool:

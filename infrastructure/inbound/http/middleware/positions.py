@@ -25,7 +25,8 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class PositionHeaders:
-    """Adds position headers to answers that have none, since they neither read nor decided.
+    """Middleware that adds position headers to answers without them: those that neither read nor
+    decided.
 
     Another server may have answered with a higher position, so the log is asked for its head. If it
     does not answer in time, a 503 answer gets the highest position that this process knows. Other

@@ -188,7 +188,7 @@ class _Endpoint:
 
 
 def _require_known_names(fields: Mapping[str, bool], request: Request) -> None:
-    """Refuse an unknown parameter, and a repeated one that may be given only once."""
+    """Refuse unknown parameters, and repetition of a parameter that takes one value."""
     for name in request.query_params:
         if name not in fields:
             known = ", ".join(fields) or "none"

@@ -1,4 +1,4 @@
-"""Slashes inside a path segment, which some session keys contain.
+"""Encoding of slashes inside a path segment, as in some session keys.
 
 Routing uses the decoded path, where `%2F` and `/` are equal. So an encoded slash is replaced by a
 character that no key may contain, and restored when the segment is read.

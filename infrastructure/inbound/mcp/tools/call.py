@@ -1,4 +1,4 @@
-"""The call of a tool: its caller, its session and its answer."""
+"""Call of a tool: its caller, its session and its answer."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field

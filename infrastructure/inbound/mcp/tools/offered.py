@@ -76,7 +76,7 @@ class OfferedTool:
 
     @property
     def arguments_read(self) -> frozenset[str]:
-        """The names of all accepted arguments."""
+        """Return the names of all accepted arguments."""
         return frozenset((*self._arguments_shown, *self.also_read))
 
     @property
@@ -117,7 +117,7 @@ def tool(
     output: Any = None,
     **more: Any,
 ) -> Callable[[FunctionT], FunctionT]:
-    """Make a function a tool.
+    """Return a decorator that registers a function as a tool.
 
     The function takes the call and, if it has arguments, a model of them. It returns a view, or a
     `ToolAnswer` of the model `output`.

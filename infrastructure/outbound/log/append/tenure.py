@@ -1,12 +1,12 @@
 """Tenure of the append lock: a session holds the lock across batches until another process asks for
 it.
 
-The lock belongs to the database session that also stores the events, so whoever can store holds the
-lock. A process that waits for the lock says so on the log's notification channel; the holder
-finishes its batch and releases the lock. A holder whose listener is disconnected releases it once
-every `TENURE_SECONDS_MAX`, and an idle holder releases it after `IDLE_SECONDS_MAX`. If a holder is
-frozen, the database ends its session. If that session is stuck sending an answer, a process that
-waited for the lock in vain terminates it.
+The lock belongs to the database session that also stores the events, so a session that can store
+holds the lock. A process that waits for the lock says so on the log's notification channel; the
+holder finishes its batch and releases the lock. A holder whose listener is disconnected releases it
+once every `TENURE_SECONDS_MAX`, and an idle holder releases it after `IDLE_SECONDS_MAX`. If a
+holder is frozen, the database ends its session. If that session is stuck sending an answer, a
+process that waited for the lock in vain terminates it.
 """
 
 import contextlib

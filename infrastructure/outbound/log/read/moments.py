@@ -1,5 +1,5 @@
-"""Moments: the state at a position inside a transaction, which no row describes. It is the rows as
-of the previous transaction with the events of this one, up to the position, folded on top."""
+"""State at a position inside a transaction, which no row describes: the rows as of the previous
+transaction, with the events of this one up to the position folded on top."""
 
 import asyncio
 import time

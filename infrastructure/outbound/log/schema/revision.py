@@ -1,4 +1,4 @@
-"""Schema revisions: the one that this release needs and the one of a database.
+"""Schema revision that this release needs, and the revision of a database.
 
 This module avoids Alembic, which takes a fifth of a server's start to load and is needed only if
 the two differ.

@@ -3,7 +3,7 @@
 A session inherits settings from the server's configuration, the database, the role, the URL and
 libpq's environment (`PGOPTIONS`, `PGCLIENTENCODING`, `PGDATESTYLE`, `PGTZ`). The settings below are
 fixed because they change how values and statements are read and written, which rows a query sees,
-or whether a commit is durable. So every process reads exactly what another one wrote.
+or whether a commit is durable. So every process reads exactly the values that another one wrote.
 
 The operator keeps the others: `search_path`, which selects the log's schema, `role`,
 `default_transaction_read_only`, which makes a database read-only, memory, costs and logging.

@@ -1,5 +1,4 @@
-"""Check of the texts beside the log: each must be the one recorded with the event that refers to
-it."""
+"""Check of the texts beside the log: each must match the reference in its event."""
 
 import hmac
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Check of the projections' rows: each must be what the fold of the events gives."""
+"""Check of the projections' rows: each must equal the fold of the events."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

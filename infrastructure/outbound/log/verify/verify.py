@@ -255,7 +255,7 @@ class _VerificationRun:
             yield from processes.answers(wait=True)
 
     def _rows(self, opening: LogOverview, checked: Progress) -> Difference | None:
-        """Check that there are as many rows as the events made, if everything was verified."""
+        """If everything was verified, check the number of rows against the events."""
         if checked.position < opening.head.position:
             return None
         rows: dict[type[Any], int] = {

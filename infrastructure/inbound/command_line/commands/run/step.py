@@ -93,7 +93,8 @@ class _TreeEvents:
         self._known: dict[int, Sequence[str]] = {}
 
     def lines(self, walk: WalkState) -> Sequence[str]:
-        """Return a line for each of these events since the preceding step, or why there is none."""
+        """Return a line for each of these events since the preceding step; without any, the
+        reason."""
         position = walk.here.position
         if position not in self._known:
             try:
