@@ -32,20 +32,20 @@ def shapes(source: Path = SOURCE) -> str:
         source: Folder with the source of the page, searched for calls.
     """
     described, names = document(), _names_asked(source)
-    asked = {
+    called = {
         operation["operationId"]: (f"{method.upper()} {path}", operation)
         for path, methods in described["paths"].items()
         for method, operation in methods.items()
         if operation["operationId"] in names
     }
-    operations = {name: asked[name][1] for name in sorted(asked)}
+    operations = {name: called[name][1] for name in sorted(called)}
     return "".join(
         (
             _HEAD,
             _shapes_of(operations, described["components"]["schemas"]),
             "\n/** The method and the path of each operation, by its id. */\n",
             "export const ROUTES = {\n",
-            *(f"  {name}: '{asked[name][0]}',\n" for name in operations),
+            *(f"  {name}: '{called[name][0]}',\n" for name in operations),
             "} as const\n",
             _interface(
                 "Parameters",
@@ -58,7 +58,7 @@ def shapes(source: Path = SOURCE) -> str:
                 {
                     name: _body(operation)
                     for name, operation in operations.items()
-                    if not asked[name][0].startswith("GET ")
+                    if not called[name][0].startswith("GET ")
                 },
             ),
             _interface(

@@ -166,7 +166,7 @@ class CommandLog:
             return
 
         def decide(_: DecisionContext) -> Decision[None]:
-            raise why or _KeyIsFree("nobody has asked under this key before")
+            raise why or _KeyIsFree("the idempotency key is unused")
 
         try:
             await self.submit((), decide, provenance, reservation=reservation)

@@ -64,7 +64,7 @@ class ListLanes(ReadAsOf):
     summary="List the lanes with their running and queued runs",
     description=(
         "Returns each lane's width, the runs that hold a slot, and the queued runs with their"
-        " places and what they wait for. The width applies per depth, so that a waiting parent"
+        " places and wait reasons. The width applies per depth, so that a waiting parent"
         " never starves its child. With `at`, it is the width in force at that moment."
     ),
     errors=("not_found",),

@@ -282,8 +282,7 @@ class ListRuns(ReadAsOf, Page, RunFilter):
             "requester": Option(
                 metavar="KEY",
                 means="requester",
-                help="Only runs requested by this session. me: that of SPAWNLOG_SESSION_KEY, else"
-                " main.",
+                help="Only runs requested by this session. me: SPAWNLOG_SESSION_KEY, else main.",
             ),
             "q": Option(
                 flag="--words",
@@ -313,16 +312,16 @@ async def list_runs(
     at, cursor, order = query.at, query.cursor, query.order
     wanted = run_words(caller, query.q) if query.q is not None else None
     log_id = services.work.log.log_id
-    asked = None
+    cursor_fingerprint = None
     if cursor is None:
         position = (await resolve_as_of(services, caller, at)).position
         place = Cursor(position, -1, counts_back_from=services.work.log.now())
     else:
-        place, asked = read_cursor(cursor, log_id, await services.work.log.head())
+        place, cursor_fingerprint = read_cursor(cursor, log_id, await services.work.log.head())
     # Session names are resolved as of the first page, so that the query stays the same.
     criteria = await run_query(services, caller, query, place)
     question = fingerprint(criteria, order, caller.patterns, at, *(wanted or ()), query.cause)
-    if asked not in (None, question):
+    if cursor_fingerprint not in (None, question):
         raise foreign_question()
     criteria = await narrow_to_tree(services.work.registry, caller, criteria)
     ascending = order == "asc"
@@ -452,7 +451,7 @@ class GetRun(ReadAsOf):
         None,
         ge=1,
         le=VERSION_MAX,
-        description=("Show the run as it was after this number of its own events."),
+        description="Show the run as of this number of its own events.",
     )
     wait: str | None = WAIT
     until: WaitStage | None = Field(
@@ -471,8 +470,8 @@ def run_etag(view: RunView | RunMetadataView) -> str:
     # A respawn is recorded by the new run, not by an event of this one.
     respawns = f"-{len(view.respawns)}" if view.respawns else ""
     # Nor is there an event for the tokens and progress of a running run.
-    is_told = view.stage == "started" and view.transcript_entries is not None
-    entries = f".{view.transcript_entries}" if is_told else ""
+    is_running = view.stage == "started" and view.transcript_entries is not None
+    entries = f".{view.transcript_entries}" if is_running else ""
     return f'"{view.version}{respawns}{entries}"'
 
 

@@ -75,19 +75,19 @@ class EarlierRequest:
                 f"the files attached to run {self.run.run_id} are not stored: set attachments"
                 " in the changes, or null for none"
             )
-        asked = {**self.members}
+        original = {**self.members}
         if with_transcript:
-            asked.pop("context", None)
+            original.pop("context", None)
         if requester_key != self.run.requester.session_key:
             # The addresses and assertions of the earlier requester do not apply to another session.
-            asked.pop("requester")
-        merged = merge_patch(asked, changes)
+            original.pop("requester")
+        merged = merge_patch(original, changes)
         assert isinstance(merged, dict)
         requester = merged.get("requester")
         # An invalid key stays, to be refused as in any spawn.
         if isinstance(requester, dict) and isinstance(requester.get("sessionKey"), str):
             merged["requester"] = {**requester, "sessionKey": requester_key}
-        names = {*asked, *merged}
+        names = {*original, *merged}
         changed = {name for name in names if self.members.get(name) != merged.get(name)}
         if self.has_files:
             changed.add("attachments")

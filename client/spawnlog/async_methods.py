@@ -652,7 +652,7 @@ class AsyncMethods(AsyncSender):
                 second.
             until: Stage to wait for. Requires `wait`. Default: `ended`. A refusal ends
                 every wait.
-            version: Show the run as it was after this number of its own events.
+            version: Show the run as of this number of its own events.
             wait: How long to wait, 60 seconds at most.
         """
         request: Request[RunView | RunMetadataView] = read_request(
@@ -1133,8 +1133,8 @@ class AsyncMethods(AsyncSender):
         """List the lanes with their running and queued runs.
 
         Returns each lane's width, the runs that hold a slot, and the queued runs with their
-        places and what they wait for. The width applies per depth, so that a waiting parent
-        never starves its child. With `at`, it is the width in force at that moment.
+        places and wait reasons. The width applies per depth, so that a waiting parent never
+        starves its child. With `at`, it is the width in force at that moment.
 
         Args:
             at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an

@@ -72,7 +72,7 @@ class RequesterBody(TypedDict):
     memberRoleIds: NotRequired[list[str]]
     """Roles of the requester in the group."""
     agentIdOverride: NotRequired[str]
-    """Agent of the requester, if it is not the one in its key."""
+    """Agent of the requester, if it differs from the agent in its key."""
     workspaceDir: NotRequired[str]
     """The requester's folder, as an absolute path. A child of the same agent works there too. It
     must be inside the recorded folder of the session; if none is recorded, inside its agent's

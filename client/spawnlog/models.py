@@ -28,7 +28,7 @@ class ActivatedRevisionView(AnswerModel):
 
 
 class ActorView(AnswerModel):
-    """Who caused an event: `kind` is `token`, `child`, `anybody` or `system`."""
+    """The actor that caused an event: `kind` is `token`, `child`, `anybody` or `system`."""
 
     kind: str
     token: str | None
@@ -87,7 +87,7 @@ class AttachmentsView(AnswerModel):
 
 class CallerView(AnswerModel):
     """
-    What a token allows: `token` is its id (never the secret), `scopes` its scopes, and
+    Permissions of a token: `token` is its id (never the secret), `scopes` its scopes, and
     `patterns` the session keys that it may act for. `session` is set if the token acts for
     exactly one session, `run_id` if it belongs to a child.
     """
@@ -352,16 +352,13 @@ class EventView(AnswerModel):
 
 
 class FailureText(AnswerModel):
-    """
-    Why a step could not be undone, or why a webhook or hook did not accept its message; None
-    if the text was erased.
-    """
+    """The error of a failed undo, webhook delivery or hook call; None if the text was erased."""
 
     error: str | None
 
 
 class FailureView(AnswerModel):
-    """Why the answer ends early."""
+    """The error that ended the answer early."""
 
     detail: str
 
@@ -650,7 +647,7 @@ class QueuedMessageView(AnswerModel):
 
 
 class QueuedView(AnswerModel):
-    """A queued run, its place in the queue (from 1), and what it waits for."""
+    """A queued run, its place in the queue (from 1), and the reason why it waits."""
 
     run_id: str | None
     label: str | None
@@ -720,7 +717,7 @@ class RedrivenManyAnswer(AnswerModel):
 
 
 class RefusalView(AnswerModel):
-    """A refusal as it was returned to the caller."""
+    """A refusal as returned to the caller."""
 
     rule: Literal[
         "agent_id",
@@ -1033,7 +1030,7 @@ class RunningView(AnswerModel):
 
 
 class ScriptFailureTexts(AnswerModel):
-    """Why context scripts failed or were skipped, by script id."""
+    """The errors of context scripts that failed or were skipped, by script id."""
 
     errors: dict[str, str | None]
 
@@ -1401,8 +1398,8 @@ class WhatIfVerdictView(AnswerModel):
     """
     The verdict on one decision, a `spawn` or a `message` to a session. `position` is that of its
     request. `rule` is the rule that would refuse it or, if it is newly allowed, the rule that
-    refused it. `text` is what the caller would have received. `missing` lists unrecorded facts that
-    decide it; `assumed` lists unrecorded facts that were assumed to hold.
+    refused it. `text` is the answer that the caller would get. `missing` lists unrecorded facts
+    that decide it; `assumed` lists unrecorded facts that were assumed to hold.
     """
 
     run_id: str
@@ -1722,9 +1719,10 @@ class LaneView(AnswerModel):
 
 class LiveRunsView(AnswerModel):
     """
-    The number of runs that are not over, by status, and what the waiting and queued ones wait
-    for, most first. `parked_deliveries` counts webhook deliveries of `parked_announcements`
-    that were given up. If `cut`, more runs or announcements were not counted.
+    The number of unfinished runs by status, and the waiting and queued ones grouped by
+    reason, largest group first. `parked_deliveries` counts webhook deliveries of
+    `parked_announcements` that were given up. If `cut`, more runs or announcements were not
+    counted.
     """
 
     preparing: int

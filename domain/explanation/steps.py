@@ -253,7 +253,7 @@ def explain_script(receipt: ScriptReceipt) -> RuleFinding:
         name: value for name, value in receipt.members().items() if name in _SHOWN
     }
     if receipt.reused_from is not None:
-        # The recorded outcome is that of the earlier run.
+        # The recorded outcome belongs to the earlier run.
         text += f"; it was not run: its recorded output for run {receipt.reused_from} was reused"
         compared["reusedFrom"] = str(receipt.reused_from)
     if receipt.candidate is not None:

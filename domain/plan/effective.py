@@ -196,13 +196,13 @@ class _AgentValues:
         field = "context_scripts"
         sources = [place.at(field) for place in reversed(self._subagents) if place.says(field)]
         limit, files = "context_preamble_max_chars", self._effective.bootstrap
-        one, total = "bootstrap_max_chars", "bootstrap_total_max_chars"
+        per_file, total = "bootstrap_max_chars", "bootstrap_total_max_chars"
         characters = self._effective.subagents.context_preamble_max_chars
         places = self._places
         return [
             EffectiveValue("contextScripts", scripts, ", ".join(sources) or BUILT_IN),
             self._subagents_value("contextPreambleMaxChars", characters, limit),
-            EffectiveValue("bootstrapMaxChars", files.chars_max, source_of(one, *places)),
+            EffectiveValue("bootstrapMaxChars", files.chars_max, source_of(per_file, *places)),
             EffectiveValue(
                 "bootstrapTotalMaxChars", files.total_chars_max, source_of(total, *places)
             ),

@@ -85,11 +85,11 @@ def _shorten_json(text: str, limit: int) -> str:
     return text[: whole_characters(text, limit)]
 
 
-def _omission_note(what: str, value: SharedValue, run_id: UUID) -> str:
+def _omission_note(kept_part: str, value: SharedValue, run_id: UUID) -> str:
     size = len(replace_unstorable(value.text or "").encode())
     name = without_delimiters(_escape_line_breaks(compact_json(value.key)))
     return (
-        f"({what}: {size} bytes in all; the whole value is under {name}"
+        f"({kept_part}: {size} bytes in all; the whole value is under {name}"
         f" at GET /v1/runs/{run_id}/shared-context)"
     )
 

@@ -91,7 +91,7 @@ class RequesterBody(Body):
     ] = Field(default_factory=list)
     agent_id_override: Annotated[
         NameField | None,
-        Field(description="Agent of the requester, if it is not the one in its key."),
+        Field(description="Agent of the requester, if it differs from the agent in its key."),
     ] = None
     workspace_dir: Annotated[
         str | None,

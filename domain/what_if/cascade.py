@@ -244,13 +244,13 @@ class Cascade:
     def _doubts_of_name(
         self, run: Run, name: Dependency, namesakes: Sequence[UUID]
     ) -> Iterator[str]:
-        said, other = f"which run {request_field(name)} names", self._runs.get(name.run_id)
+        doubt, other = f"which run {request_field(name)} names", self._runs.get(name.run_id)
         if other is not None and other.fate != "never-ran":
             yield other.doubt
             return
         meant = self._added_by_name(run, name)
         if meant is not None:
-            yield f"{said}: run {meant} may exist now"
+            yield f"{doubt}: run {meant} may exist now"
         elif other is not None and not _is_id(name):
             left = [
                 run_id
@@ -258,7 +258,7 @@ class Cascade:
                 if run_id != name.run_id and not self._never_ran(run_id)
             ]
             if left or other.is_message:
-                yield f"{said} instead of run {name.run_id}, which would not exist"
+                yield f"{doubt} instead of run {name.run_id}, which would not exist"
 
     def _added_by_name(self, run: Run, name: Dependency) -> UUID | None:
         """Return a newly allowed run that the name could mean now, or None."""

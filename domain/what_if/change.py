@@ -21,7 +21,7 @@ class WholeConfiguration:
     """Configuration, and the complete document that context scripts receive as `cfg`."""
 
     configuration: Configuration
-    told: Mapping[str, object]
+    document: Mapping[str, object]
 
     @cached_property
     def printed(self) -> str:
@@ -29,7 +29,7 @@ class WholeConfiguration:
 
         Comparing texts keeps apart 1 and true, and objects with members in another order.
         """
-        return compact_json(dict(self.told))
+        return compact_json(dict(self.document))
 
 
 @dataclass(frozen=True, eq=False)

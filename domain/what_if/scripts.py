@@ -60,22 +60,22 @@ def _recorded(receipt: ScriptReceipt) -> ScriptContribution:
 class ScriptsUnder:
     """Scripts of an agent under one configuration, with their common limits.
 
-    `told` is the JSON text of the configuration that scripts receive as `cfg`.
+    `cfg` is the JSON text of the configuration that scripts receive.
     """
 
     listed: tuple[ContextScript, ...]
     total_seconds: float
     output_bytes_max: int
     agent_ids: tuple[str, ...]
-    told: str
+    cfg: str
 
     @property
-    def is_told(self) -> bool:
+    def receives_cfg(self) -> bool:
         """Return True if a script receives the configuration (`cfg`)."""
         return any("cfg" in script.arg_map.values() for script in self.listed)
 
 
-def scripts_under(configuration: Configuration, told: str, requested_agent_id: str) -> ScriptsUnder:
+def scripts_under(configuration: Configuration, cfg: str, requested_agent_id: str) -> ScriptsUnder:
     """Return the scripts that run if this agent is requested."""
     settings = configuration.spawnlog
     return ScriptsUnder(
@@ -83,7 +83,7 @@ def scripts_under(configuration: Configuration, told: str, requested_agent_id: s
         total_seconds=settings.scripts_total_seconds,
         output_bytes_max=settings.script_output_bytes_max,
         agent_ids=configuration.agent_ids(),
-        told=told,
+        cfg=cfg,
     )
 
 
@@ -108,7 +108,7 @@ class ScriptsChange:
         return (then.total_seconds, then.output_bytes_max) == (
             now.total_seconds,
             now.output_bytes_max,
-        ) and not (now.is_told and then.told != now.told)
+        ) and not (now.receives_cfg and then.cfg != now.cfg)
 
     @cached_property
     def names_same_agents(self) -> bool:
@@ -211,7 +211,7 @@ def _missing_input(
         return f"its {words} changed, so it would be called differently"
     if receipt.outcome == "skipped":
         return "it was not run then"
-    if "cfg" in script.arg_map.values() and then.told != now.told:
+    if "cfg" in script.arg_map.values() and then.cfg != now.cfg:
         return "it receives the configuration (cfg), which changed"
     return _limit_that_decides(old, script, receipt, then, now)
 

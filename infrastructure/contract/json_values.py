@@ -31,35 +31,37 @@ class DuplicateKeyError(MalformedJsonError):
     """A JSON text in which an object has a key twice."""
 
 
-def parse_json(raw: bytes, values_max: int = VALUES_MAX, *, what: str) -> Any:
+def parse_json(raw: bytes, values_max: int = VALUES_MAX, *, subject: str) -> Any:
     """Return the value of a JSON text.
 
     Args:
         raw: The text in UTF-8.
         values_max: Maximum number of values.
-        what: Name of the text in errors.
+        subject: Name of the text in errors.
 
     Raises:
         MalformedJsonError: The text is not JSON, or cannot be stored.
         DuplicateKeyError: An object has a key twice.
     """
     if _has_too_many_values(raw, values_max):
-        raise MalformedJsonError(f"{what} has more than {values_max} values")
+        raise MalformedJsonError(f"{subject} has more than {values_max} values")
     try:
         values = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise MalformedJsonError(f"{what} is not JSON in UTF-8: {_shorten(str(error))}") from None
+        raise MalformedJsonError(
+            f"{subject} is not JSON in UTF-8: {_shorten(str(error))}"
+        ) from None
     if b"\\u0000" in raw or raw.count(b"{") + raw.count(b"[") > DEPTH_MAX:
-        _require_keepable(values, what)
+        _require_keepable(values, subject)
     if _may_repeat_keys(raw, values):
-        require_distinct_keys(raw, what=what)
+        require_distinct_keys(raw, subject=subject)
     return values
 
 
-def _require_keepable(values: Any, what: str) -> None:
+def _require_keepable(values: Any, subject: str) -> None:
     for pointer, text, depth in _walk(values, "", 1):
         if depth > DEPTH_MAX:
-            raise MalformedJsonError(f"{what} is nested deeper than {DEPTH_MAX}")
+            raise MalformedJsonError(f"{subject} is nested deeper than {DEPTH_MAX}")
         if "\0" in text:
             raise MalformedJsonError(
                 "texts must not contain NUL",
@@ -95,15 +97,15 @@ def _may_repeat_keys(raw: bytes, values: Any) -> bool:
     return left != 0 or b"\\u003" in raw
 
 
-def require_distinct_keys(raw: bytes | str, *, what: str) -> None:
+def require_distinct_keys(raw: bytes | str, *, subject: str) -> None:
     """Raise `DuplicateKeyError` with the place of the first key that an object has twice."""
     try:
         place = _repeated_place(json.loads(raw, object_pairs_hook=_Members.of))
     except RecursionError:
-        raise MalformedJsonError(f"{what} is nested too deep") from None
+        raise MalformedJsonError(f"{subject} is nested too deep") from None
     if place is not None:
         raise DuplicateKeyError(
-            f"{what} has the key {_shorten(place)} twice; give it once",
+            f"{subject} has the key {_shorten(place)} twice; give it once",
             ({"pointer": place, "detail": "is given twice"},),
         )
 

@@ -302,7 +302,7 @@ class ServerProcess:
         pool = await self._connecting.reading()
         self._stack.push_async_callback(pool.close)
         fault_point = LogFaultPoint.of(os.environ)
-        self._interruption: FaultPoint = lambda at, what: fault_point.pass_by(at, (what,))
+        self._interruption: FaultPoint = lambda at, action: fault_point.pass_by(at, (action,))
         self.log = PostgresLog(
             self._connecting.connect,
             pool,

@@ -253,8 +253,8 @@ async def find_events(
     # Names are resolved as of the end of the range, on each page.
     last = (await resolve_as_of(services, caller, query.end, pointer="/query/to")).position
     scope, tree = await _scope_of(services, caller, query, last)
-    asked = query.model_dump(exclude={"limit", "cursor", "min_position"})
-    known = fingerprint("find", asked, scope, caller.patterns)
+    parameters = query.model_dump(exclude={"limit", "cursor", "min_position"})
+    known = fingerprint("find", parameters, scope, caller.patterns)
     if query.cursor is None:
         first = (
             (await resolve_as_of(services, caller, query.begin, pointer="/query/from")).position

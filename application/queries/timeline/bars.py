@@ -98,20 +98,20 @@ async def list_timeline(
     tree."""
     begin, end, at, cursor = query.begin, query.end, query.at, query.cursor
     log_id = services.work.log.log_id
-    asked: str | None = None
+    cursor_fingerprint: str | None = None
     if cursor is None:
         position = (await resolve_as_of(services, caller, at)).position
         place = Cursor(position, -1, counts_back_from=services.work.log.now())
         behind = None
     else:
-        place, asked = read_cursor(cursor, log_id, await services.work.log.head())
+        place, cursor_fingerprint = read_cursor(cursor, log_id, await services.work.log.head())
         position, behind = place.at, place.behind
     # Session names are resolved as of the first page, so that the query stays the same.
     criteria = await narrow_to_tree(
         services.work.registry, caller, await run_query(services, caller, query, place)
     )
     question = fingerprint(criteria, caller.patterns, begin, end, at)
-    if asked not in (None, question):
+    if cursor_fingerprint not in (None, question):
         raise foreign_question()
     window = await log_window(services, caller, begin, end, head=position, known=place.window)
     bars, following = await _visible_bars(

@@ -126,7 +126,7 @@ class WhatIfAnswer(Lines):
 
         If the answer ends early, its last line is the failure.
         """
-        told = time.monotonic()
+        reported_at = time.monotonic()
         try:
             async with aclosing(self._decided()) as pages:
                 async for page, position in pages:
@@ -135,8 +135,8 @@ class WhatIfAnswer(Lines):
                         self._totals.count(case.record.run.requested_agent_id, verdict)
                         if not self._criteria.only or verdict.verdict in self._criteria.only:
                             lines.append(_verdict_view(case, verdict))
-                    if time.monotonic() - told >= PROGRESS_SECONDS:
-                        told = time.monotonic()
+                    if time.monotonic() - reported_at >= PROGRESS_SECONDS:
+                        reported_at = time.monotonic()
                         count = self._totals.verdicts.total()
                         lines.append(WhatIfProgressView.of(position, self.position, count))
                     yield lines

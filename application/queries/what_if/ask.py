@@ -284,26 +284,26 @@ async def _agents_on_record(
     Raises:
         QueryError: No known configuration has one of them, and no run requested it.
     """
-    asked: dict[str, int] = {}
+    index_of: dict[str, int] = {}
     for index, name in enumerate(given):
         if not is_valid_agent_id(name):
             raise invalid_value(
                 f"/filter/agentId/{index}",
                 "is not an agent id; it must match [a-z0-9][a-z0-9_-]{0,63}",
             )
-        asked.setdefault(normalise_agent_id(name), index)
+        index_of.setdefault(normalise_agent_id(name), index)
     configured = {
         agent_id for configuration in known for agent_id in configuration.configuration.agent_ids()
     }
-    for missing in asked.keys() - configured:
+    for missing in index_of.keys() - configured:
         query = RunQuery.where(agent_id=missing)
         if await services.work.registry.runs(query, at=until, limit=1):
             continue
         nearest = nearest_word(missing, sorted(configured))
         hint = f'; did you mean "{nearest}"?' if nearest is not None else ""
         text = f'neither configuration has an agent "{missing}", and no run requested it{hint}'
-        raise invalid_value(f"/filter/agentId/{asked[missing]}", text)
-    return frozenset(asked)
+        raise invalid_value(f"/filter/agentId/{index_of[missing]}", text)
+    return frozenset(index_of)
 
 
 def _after(since: str | None, moment: AsOf | None) -> int:

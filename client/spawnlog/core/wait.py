@@ -69,7 +69,7 @@ def wait_for_run(
         return _get_run(run_id, RUN_MODELS if not is_plain else (), wait=left(), until=until)
 
     while True:
-        asked, waits = time.monotonic(), left()
+        sent, waits = time.monotonic(), left()
         run, now = (_outlasting(client, asking, end)).value, time.monotonic()
         stage = run.get("stage") if is_plain else run.stage
         if has_reached(stage, until):
@@ -79,7 +79,7 @@ def wait_for_run(
             raise WaitTimeoutError(
                 f"run {run_id} is {stage}, not {until}, after {took}; it continues", run
             )
-        if now - asked < min(waits, 1.0):
+        if now - sent < min(waits, 1.0):
             # The server answered without waiting: avoid a busy loop.
             sleep(PAUSE_SECONDS_MIN)
 
@@ -94,10 +94,10 @@ def wait_for_entries(client: Sender, run_id: str, after: int, *, tools: bool = F
     """
     query: dict[str, QueryValue] = {"after": after, "tools": tools or None, "wait": POLL_SECONDS}
     request = read_request("getRunTranscript", path_of("runs", run_id, "transcript"), query)
-    asked = time.monotonic()
+    began = time.monotonic()
     page = (_outlasting(client, lambda: request, None)).value
     is_silent = not page.get("items") and not page.get("complete")
-    if is_silent and time.monotonic() - asked < 1.0:
+    if is_silent and time.monotonic() - began < 1.0:
         # The server answered without waiting: avoid a busy loop.
         sleep(PAUSE_SECONDS_MIN)
     return page

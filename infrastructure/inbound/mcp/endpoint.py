@@ -47,7 +47,7 @@ class McpEndpoint:
             return
         request = read_request(scope, caller, watch())
         try:
-            parse_json(body, what="the message")
+            parse_json(body, subject="the message")
         except MalformedJsonError as error:
             await _parse_error(error)(scope, receive, send)
             return

@@ -29,7 +29,7 @@ class McpRequest:
     """A request with a known caller.
 
     Attributes:
-        session: The session as the header spells it. None means that of the token.
+        session: The session as the header spells it. None means the token's session.
         caller_is_there: Returns False once the caller has disconnected.
     """
 

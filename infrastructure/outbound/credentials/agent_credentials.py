@@ -67,7 +67,7 @@ def _missing_variable(
         text = f"{name} of its runtime is not available: {FILE_UNUSABLE}"
         return MissingCredential(name, text)
     if problem.pointer:
-        text = f"{name} of its runtime is in a different file than the one this server has read"
+        text = f"{name} of its runtime is not in the file that this server has read"
         return MissingCredential(name, text)
     variable = problem.source
     return MissingCredential(variable, f"{variable} is not set", is_unset=True)

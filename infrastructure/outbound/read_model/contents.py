@@ -55,10 +55,10 @@ class PostgresContents:
         """Return several texts by content id, without the erased ones."""
         content_ids = [ref.id for ref in refs]
         known = self._recent.known(content_ids) if recent else {}
-        asked = await self._bodies.get_all(
+        queried = await self._bodies.get_all(
             content_id for content_id in content_ids if content_id not in known
         )
-        return asked | known if known else asked
+        return queried | known if known else queried
 
     async def stored_bytes(self, session_id: UUID, kind: str) -> int:
         """Return the total size in bytes of a session's stored texts of this kind."""

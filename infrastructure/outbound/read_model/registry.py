@@ -528,9 +528,9 @@ def sources_of_runs(moment: Moment | None) -> list[tuple[str, list[Any]]]:
 
 
 async def _respawns_of(
-    connection: LogConnection, asked: Sequence[tuple[UUID, int]]
+    connection: LogConnection, moments: Sequence[tuple[UUID, int]]
 ) -> Mapping[tuple[UUID, int], Sequence[Respawn]]:
-    run_ids, positions = [run_id for run_id, _ in asked], [position for _, position in asked]
+    run_ids, positions = [run_id for run_id, _ in moments], [position for _, position in moments]
     cursor = await connection.execute(RESPAWNS, [run_ids, positions, RESPAWNS_MAX])
     found: dict[tuple[UUID, int], list[Respawn]] = {}
     for run_id, position, respawn, requester in await cursor.fetchall():

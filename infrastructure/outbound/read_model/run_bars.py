@@ -157,8 +157,8 @@ class PostgresRunBars:
         nothing is decoded, or from memory if this process has followed or just folded the run."""
         known: dict[UUID, Sequence[ReachedStage] | None] = {}
         for run_id, until in versions.items():
-            told = (look(run_id, until) for look in self._known_stages)
-            known[run_id] = next((stages for stages in told if stages is not None), None)
+            cached = (look(run_id, until) for look in self._known_stages)
+            known[run_id] = next((stages for stages in cached if stages is not None), None)
         found = await self._stages.get_all(
             (run_id, versions[run_id]) for run_id, stages in known.items() if stages is None
         )

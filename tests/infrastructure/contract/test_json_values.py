@@ -57,10 +57,10 @@ def has_repeated_key(text: str) -> bool:
 def test_repeated_key_is_refused_and_no_other_text(text: str) -> None:
     if has_repeated_key(text):
         with pytest.raises(DuplicateKeyError) as refused:
-            parse_json(text.encode(), what="the body")
+            parse_json(text.encode(), subject="the body")
         assert refused.value.errors[0]["pointer"].startswith("/")
     else:
-        assert parse_json(text.encode(), what="the body") == json.loads(text)
+        assert parse_json(text.encode(), subject="the body") == json.loads(text)
 
 
 @pytest.mark.parametrize(
@@ -80,14 +80,16 @@ def test_repeated_key_is_named_by_its_place(text: str, pointer: str) -> None:
     with pytest.raises(
         DuplicateKeyError, match=r"the body has the key .* twice; give it once"
     ) as why:
-        parse_json(text.encode(), what="the body")
+        parse_json(text.encode(), subject="the body")
     assert why.value.errors == ({"pointer": pointer, "detail": "is given twice"},)
     with pytest.raises(DuplicateKeyError):
-        require_distinct_keys(text, what="the body")
+        require_distinct_keys(text, subject="the body")
 
 
 def test_depth_counts_brackets_of_values_alone() -> None:
-    assert parse_json(orjson.dumps(["["] * (DEPTH_MAX + 1)), what="it") == ["["] * (DEPTH_MAX + 1)
+    assert parse_json(orjson.dumps(["["] * (DEPTH_MAX + 1)), subject="it") == ["["] * (
+        DEPTH_MAX + 1
+    )
     deep = "[" * (DEPTH_MAX + 1) + "]" * (DEPTH_MAX + 1)
     with pytest.raises(MalformedJsonError, match="nested deeper"):
-        parse_json(deep.encode(), what="it")
+        parse_json(deep.encode(), subject="it")

@@ -35,13 +35,13 @@ def session_named(requester: str) -> str:
     return os.environ.get(SESSION_VARIABLE, "main") if requester == ME else requester
 
 
-def read_text_argument(argument: str, what: str) -> str:
+def read_text_argument(argument: str, subject: str) -> str:
     """Return the argument, or standard input for `-`. Raise CommandFailed if it is too long."""
     if argument != "-":
         return argument
     text = sys.stdin.read(TEXT_CHARACTERS_MAX + 1)
     if len(text) > TEXT_CHARACTERS_MAX:
-        raise CommandError(f"the {what} may have at most {TEXT_CHARACTERS_MAX} characters")
+        raise CommandError(f"the {subject} may have at most {TEXT_CHARACTERS_MAX} characters")
     return text
 
 
@@ -77,7 +77,7 @@ def parse_json(text: str) -> Any:
         json.dumps(value, allow_nan=False)
     except RecursionError:
         raise ValueError("it is too deep") from None
-    require_distinct_keys(text, what="the JSON")
+    require_distinct_keys(text, subject="the JSON")
     return value
 
 

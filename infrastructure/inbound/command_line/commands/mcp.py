@@ -19,7 +19,7 @@ SessionOption = Annotated[
     typer.Option(
         "--session",
         metavar="KEY",
-        help="Session for which the tools act. Default: that of the token, else the main session.",
+        help="Session for which the tools act. Default: the token's, else the main session.",
         show_default=False,
     ),
 ]

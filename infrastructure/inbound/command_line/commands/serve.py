@@ -48,8 +48,10 @@ def serve(
     from infrastructure.server.operations import serve as serve_until_stopped
 
     options = home.serve_options()
-    asked = replace(options, host=host, port=port, no_auth=no_auth or None, no_page=no_page or None)
-    raise typer.Exit(serve_until_stopped(asked))
+    overridden = replace(
+        options, host=host, port=port, no_auth=no_auth or None, no_page=no_page or None
+    )
+    raise typer.Exit(serve_until_stopped(overridden))
 
 
 def migrate(home: HomeOptions) -> None:

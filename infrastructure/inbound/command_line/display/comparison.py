@@ -53,13 +53,15 @@ def _comparison_rows(compared: JsonObject) -> Iterator[Item]:
             yield from _decision_rows(compared.get("decisions") or ())
     for part in (compared.get("prompt") or {}).get("parts") or ():
         if part.get("verdict") != "equal":
-            what = f"{part.get('of')}, {part.get('source')}: {part.get('verdict')}"
-            yield _row("prompt", what.replace("_", " "), _size(part, "left"), _size(part, "right"))
+            subject = f"{part.get('of')}, {part.get('source')}: {part.get('verdict')}"
+            yield _row(
+                "prompt", subject.replace("_", " "), _size(part, "left"), _size(part, "right")
+            )
     transcript = compared.get("transcript") or {}
     first = transcript.get("firstDifference")
     if first is not None:
-        what = f"after {transcript.get('equalEntries')} equal entries"
-        yield _row("transcript", what, _entry(first.get("left")), _entry(first.get("right")))
+        subject = f"after {transcript.get('equalEntries')} equal entries"
+        yield _row("transcript", subject, _entry(first.get("left")), _entry(first.get("right")))
     if transcript.get("erased") and not transcript.get("same"):
         yield _row("transcript", "entries", "erased", "erased")
 
@@ -80,8 +82,8 @@ def _decision_rows(decisions: Sequence[JsonObject]) -> Iterator[Item]:
             yield _row("decision", decision.get("rule"), *texts)
 
 
-def _row(part: str, what: object, left: object, right: object) -> Item:
-    return {"part": part, "what": what, "left": short_value(left), "right": short_value(right)}
+def _row(part: str, subject: object, left: object, right: object) -> Item:
+    return {"part": part, "what": subject, "left": short_value(left), "right": short_value(right)}
 
 
 def _size(part: Item, side: str) -> str | None:

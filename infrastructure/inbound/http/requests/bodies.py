@@ -49,7 +49,7 @@ async def read_body(
 
 def _validate_shape(raw: bytes, model: type[BodyModel], values_max: int) -> BodyModel:
     try:
-        values = parse_json(raw, values_max, what="the body") if raw else {}
+        values = parse_json(raw, values_max, subject="the body") if raw else {}
     except DuplicateKeyError as error:
         raise HttpProblem("invalid_request", str(error), errors=error.errors) from None
     except MalformedJsonError as error:

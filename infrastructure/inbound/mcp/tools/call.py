@@ -65,10 +65,10 @@ class ToolAnswer:
         return self.text if self.text is not None else orjson.dumps(self.values).decode()
 
 
-async def answered_once(call: McpCall, asked: Awaitable[CommandResponse]) -> StoredAnswer:
+async def answered_once(call: McpCall, response: Awaitable[CommandResponse]) -> StoredAnswer:
     """Return the answer of a command, or the first answer if its idempotency key was used."""
     try:
-        return (await asked).answer
+        return (await response).answer
     except AlreadyReserved as repeated:
         assert call.command.reservation is not None
         return stored_answer(repeated.reserved, call.command.reservation)

@@ -131,8 +131,8 @@ def tool(
         required = tuple(model.model_json_schema(by_alias=True).get("required", ()))
 
         async def answers(call: McpCall) -> ToolAnswer:
-            asked = model.model_validate(read_arguments(properties, required, call.arguments))
-            answer = await function(call, *(asked,) * (len(parameters) - 1))
+            arguments = model.model_validate(read_arguments(properties, required, call.arguments))
+            answer = await function(call, *(arguments,) * (len(parameters) - 1))
             return answer_of(answer) if isinstance(answer, View) else answer
 
         function.offered = OfferedTool(  # type: ignore[attr-defined]

@@ -106,10 +106,10 @@ class ListSessions(ToolArguments):
     description="List the sessions that your session spawned, newest first.",
     scope="read",
 )
-async def list_sessions(call: McpCall, asked: ListSessions) -> SessionList:
+async def list_sessions(call: McpCall, arguments: ListSessions) -> SessionList:
     """Implement `sessions_list`."""
     require_scope(call.caller, "read")
-    messages, minutes = asked.message_limit, asked.active_minutes
+    messages, minutes = arguments.message_limit, arguments.active_minutes
     if messages:
         require_scope(call.caller, "content")
     page = await list_runs(
@@ -134,7 +134,7 @@ async def list_sessions(call: McpCall, asked: ListSessions) -> SessionList:
             updated_at=at,
             messages=(await _last_entries(call, run.run_id, messages) or []) if messages else None,
         )
-        if len(rows) == asked.limit:
+        if len(rows) == arguments.limit:
             break
     return SessionList(count=len(rows), sessions=list(rows.values()))
 
@@ -168,10 +168,10 @@ class ShowHistory(ToolArguments):
     description="Read the last messages of a session: your own, or one below it.",
     scope="content",
 )
-async def show_history(call: McpCall, asked: ShowHistory) -> SessionHistory:
+async def show_history(call: McpCall, arguments: ShowHistory) -> SessionHistory:
     """Implement `sessions_history` for the caller's own session or one below it."""
     require_scope(call.caller, "content")
-    limit, spelling = asked.limit, asked.session_key or call.session_key
+    limit, spelling = arguments.limit, arguments.session_key or call.session_key
     moment = await resolve_as_of(call.services, call.caller, None)
     session = await visible_session(
         call.services, call.caller, spelling, moment, pointer="/sessionKey"
@@ -181,7 +181,7 @@ async def show_history(call: McpCall, asked: ShowHistory) -> SessionHistory:
     run_id, seen = session.run_id, 0
     while run_id is not None and len(entries) < limit and seen < HISTORY_RUNS_MAX:
         left, seen = limit - len(entries), seen + 1
-        earlier = await _last_entries(call, run_id, left, tools=asked.include_tools)
+        earlier = await _last_entries(call, run_id, left, tools=arguments.include_tools)
         if earlier is None:
             erased.insert(0, run_id)
         entries = [*(earlier or ()), *entries]
@@ -219,13 +219,13 @@ class SendMessage(ToolArguments):
     output=ControlAnswer,
     reads=False,
 )
-async def send_message(call: McpCall, asked: SendMessage) -> ToolAnswer:
+async def send_message(call: McpCall, arguments: SendMessage) -> ToolAnswer:
     """Implement `sessions_send`, by the key of a session or the label of a sub-agent."""
-    target = asked.session_key or asked.label
+    target = arguments.session_key or arguments.label
     if target is None:
         raise ToolInputError("sessionKey required")
     await require_control(call.services, call.caller, call.session_key)
-    if asked.session_key is None:
+    if arguments.session_key is None:
         subagent = await find_target(call, target)
         run_id, label = subagent.run_id, subagent.label
     else:
@@ -240,7 +240,7 @@ async def send_message(call: McpCall, asked: SendMessage) -> ToolAnswer:
             )
         run = await call.services.work.run(session.run_id)
         run_id, label = str(run.run_id), run.label or session.session_key
-    sent = await send_and_wait(call, run_id, label, asked.message, asked.timeout_seconds)
+    sent = await send_and_wait(call, run_id, label, arguments.message, arguments.timeout_seconds)
     return control_answer("send", sent)
 
 

@@ -71,10 +71,12 @@ async def spawn(call: McpCall) -> ToolAnswer:
     """Implement `sessions_spawn`. A refusal is recorded, and is an answer and not an error."""
     require_scope(call.caller, "spawn")
     require_service(call.services)
-    asked = read_tool_arguments(call.arguments)
-    if isinstance(asked, ToolRefusal):
-        return ToolAnswer(with_role({"status": asked.status, "error": asked.error}, asked.role))
-    values = asked.body(call.session_key)
+    arguments = read_tool_arguments(call.arguments)
+    if isinstance(arguments, ToolRefusal):
+        return ToolAnswer(
+            with_role({"status": arguments.status, "error": arguments.error}, arguments.role)
+        )
+    values = arguments.body(call.session_key)
     try:
         body = SpawnRequest.model_validate(values)
     except ValidationError as failure:
@@ -83,16 +85,16 @@ async def spawn(call: McpCall) -> ToolAnswer:
     answer = await answered_once(
         call, submit_spawn(call.services, call.caller, body, call.session_key, call.command)
     )
-    return _spawn_answer(call, answer, asked)
+    return _spawn_answer(call, answer, arguments)
 
 
-def _spawn_answer(call: McpCall, answer: StoredAnswer, asked: ToolSpawn) -> ToolAnswer:
+def _spawn_answer(call: McpCall, answer: StoredAnswer, arguments: ToolSpawn) -> ToolAnswer:
     body = dict(answer.body)
     if answer.kind != "accepted":
         refused = {"status": answer.kind, "error": body.pop("text"), **body}
         given = {name: value for name, value in refused.items() if value is not None}
-        return ToolAnswer(with_role(given, asked.agent_id))
-    warnings = [f'"{name}" has no effect here' for name in asked.unused]
+        return ToolAnswer(with_role(given, arguments.agent_id))
+    warnings = [f'"{name}" has no effect here' for name in arguments.unused]
     runs: list[dict[str, Any]] = [dict(run) for run in cast("list[dict[str, Any]]", body["runs"])]
     if warnings:
         runs = [{**run, "warnings": [*run["warnings"], *warnings]} for run in runs]
@@ -134,10 +136,10 @@ class Yield(ToolArguments):
     output=YieldedAnswer,
     reads=False,
 )
-async def yield_turn(call: McpCall, asked: Yield) -> ToolAnswer:
+async def yield_turn(call: McpCall, arguments: Yield) -> ToolAnswer:
     """Implement `sessions_yield`. Refuse a session without a run: nothing could wake it."""
     require_scope(call.caller, "spawn")
-    message = asked.message[:MESSAGE_CHARACTERS_MAX] if asked.message else None
+    message = arguments.message[:MESSAGE_CHARACTERS_MAX] if arguments.message else None
     body = YieldBody(message=message)
     try:
         answer = await answered_once(

@@ -196,28 +196,28 @@ class Control(ToolArguments):
     destroys=True,
     also_read=(_INCLUDE_TOOLS,),
 )
-async def control(call: McpCall, asked: Control) -> ToolAnswer:
+async def control(call: McpCall, arguments: Control) -> ToolAnswer:
     """Implement `subagents`. The default action is list."""
-    action = asked.action.lower()
+    action = arguments.action.lower()
     match action:
         case "list":
-            return await _list(call, asked)
+            return await _list(call, arguments)
         case "log":
-            return await _log(call, asked)
+            return await _log(call, arguments)
         case "info":
-            return await _info(call, asked)
+            return await _info(call, arguments)
         case "kill" | "stop":
-            return await _controlling(call, asked, action, _stop)
+            return await _controlling(call, arguments, action, _stop)
         case "steer":
-            return await _controlling(call, asked, action, _steer)
+            return await _controlling(call, arguments, action, _steer)
         case "send":
-            return await _controlling(call, asked, action, _send)
+            return await _controlling(call, arguments, action, _send)
     raise ToolInputError("Unsupported action.")
 
 
-async def _list(call: McpCall, asked: Control) -> ToolAnswer:
+async def _list(call: McpCall, arguments: Control) -> ToolAnswer:
     require_scope(call.caller, "read")
-    minutes = asked.recent_minutes
+    minutes = arguments.recent_minutes
     known = await subagents(call, timedelta(minutes=minutes))
     text = list_text(known, f"recent (last {minutes}m):", ellipsis="...")
     rows = [_row(number, subagent) for number, subagent in enumerate(known.numbered, 1)]
@@ -255,14 +255,14 @@ def _row(number: int, subagent: Subagent) -> SubagentRow:
     )
 
 
-async def _log(call: McpCall, asked: Control) -> ToolAnswer:
+async def _log(call: McpCall, arguments: Control) -> ToolAnswer:
     require_scope(call.caller, "content")
-    tools = asked.tools or call.arguments.get(_INCLUDE_TOOLS) is True
-    subagent = await find_target(call, asked.target)
-    query = GetRunTranscript(last=asked.limit, tools=tools)
+    tools = arguments.tools or call.arguments.get(_INCLUDE_TOOLS) is True
+    subagent = await find_target(call, arguments.target)
+    query = GetRunTranscript(last=arguments.limit, tools=tools)
     answer = await get_run_transcript(call.services, call.caller, subagent.run_id, query)
     entries = answer.view.items
-    text = log_text(subagent, [members_of(entry) for entry in entries], asked.limit)
+    text = log_text(subagent, [members_of(entry) for entry in entries], arguments.limit)
     view = SubagentLog(
         status="ok",
         action="log",
@@ -275,9 +275,9 @@ async def _log(call: McpCall, asked: Control) -> ToolAnswer:
     return answer_of(view, text)
 
 
-async def _info(call: McpCall, asked: Control) -> ToolAnswer:
+async def _info(call: McpCall, arguments: Control) -> ToolAnswer:
     require_scope(call.caller, "read")
-    known = await find_target(call, asked.target)
+    known = await find_target(call, arguments.target)
     answer = await get_run(call.services, call.caller, known.run_id, GetRun())
     shown = Subagent(members_of(answer.view), known.now, known.pending)
     text = info_text(shown)
@@ -286,14 +286,14 @@ async def _info(call: McpCall, asked: Control) -> ToolAnswer:
 
 async def _controlling(
     call: McpCall,
-    asked: Control,
+    arguments: Control,
     action: str,
     act: Callable[[McpCall, Control], Awaitable[Mapping[str, Any]]],
 ) -> ToolAnswer:
     """Call `act`. If the session may not control others, answer in the words of the tool."""
     try:
         await require_control(call.services, call.caller, call.session_key)
-        return control_answer(action, await act(call, asked))
+        return control_answer(action, await act(call, arguments))
     except QueryError as error:
         if error.code != "not_permitted":
             raise
@@ -310,8 +310,8 @@ def control_answer(action: str, members: Mapping[str, Any]) -> ToolAnswer:
     return ToolAnswer({name: value for name, value in answer.values.items() if value is not None})
 
 
-async def _stop(call: McpCall, asked: Control) -> dict[str, Any]:
-    target = asked.target
+async def _stop(call: McpCall, arguments: Control) -> dict[str, Any]:
+    target = arguments.target
     if target in _ALL:
         known = await subagents(call)
         labels: list[str] = []
@@ -367,11 +367,11 @@ def _label_of(run: Run) -> str:
     return run.label or str(run.run_id)[:8]
 
 
-async def _steer(call: McpCall, asked: Control) -> dict[str, Any]:
-    message, own = asked.required_message, call.caller.run_id
-    if own is not None and asked.target in (str(own), call.session_key):
+async def _steer(call: McpCall, arguments: Control) -> dict[str, Any]:
+    message, own = arguments.required_message, call.caller.run_id
+    if own is not None and arguments.target in (str(own), call.session_key):
         return {"status": "forbidden", "error": "Subagents cannot steer themselves."}
-    subagent = await find_target(call, asked.target)
+    subagent = await find_target(call, arguments.target)
     try:
         answer = await _sent(call, subagent.run_id, message, "steer")
     except SteeredTooSoon as why:
@@ -386,11 +386,11 @@ async def _steer(call: McpCall, asked: Control) -> dict[str, Any]:
     return {"status": "accepted", **facts, "mode": "restart", "text": f"steered {label}."}
 
 
-async def _send(call: McpCall, asked: Control) -> dict[str, Any]:
-    message = asked.required_message
-    subagent = await find_target(call, asked.target)
+async def _send(call: McpCall, arguments: Control) -> dict[str, Any]:
+    message = arguments.required_message
+    subagent = await find_target(call, arguments.target)
     return await send_and_wait(
-        call, subagent.run_id, subagent.label, message, asked.timeout_seconds
+        call, subagent.run_id, subagent.label, message, arguments.timeout_seconds
     )
 
 
@@ -487,16 +487,16 @@ class Wait(ToolArguments):
     judged_as=(CONTROL_TOOL,),
     reads=False,
 )
-async def wait(call: McpCall, asked: Wait) -> ToolAnswer:
+async def wait(call: McpCall, arguments: Wait) -> ToolAnswer:
     """Implement `subagents_wait`.
 
     If the caller gives up, no run stops and no report is lost: the next wait acknowledges the
     reports of this one, when it passes their `after`.
     """
     require_scope(call.caller, "read")
-    any_suffices, seconds = asked.until == "any", asked.timeout_seconds
+    any_suffices, seconds = arguments.until == "any", arguments.timeout_seconds
     enough = 1 if any_suffices else None
-    names, after = asked.targets, asked.after
+    names, after = arguments.targets, arguments.after
     if names:
         return await _wait_for_targets(call, names, seconds, enough)
     if after is not None:

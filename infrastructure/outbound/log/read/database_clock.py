@@ -16,19 +16,19 @@ class DatabaseClock:
         self._asked_at = time.monotonic()
         self._recorded = datetime.min.replace(tzinfo=UTC)
 
-    def note(self, told: datetime, *, asked_at: float) -> None:
+    def note(self, reported: datetime, *, asked_at: float) -> None:
         """Update the estimate from an answer that has just arrived.
 
         The database read its clock at some moment between the request and now. If the current
         estimate lies between these bounds, keep it: it came from a faster answer.
 
         Args:
-            told: The time that the database reported.
+            reported: The time that the database reported.
             asked_at: The moment of the request on the monotonic clock, in seconds.
         """
         since = timedelta(seconds=time.monotonic() - asked_at)
-        if not told <= self.reckoned() <= told + since:
-            self._told, self._asked_at = told, asked_at
+        if not reported <= self.reckoned() <= reported + since:
+            self._told, self._asked_at = reported, asked_at
 
     def note_recorded(self, instant: datetime) -> None:
         """Note the time of the newest event that this process knows."""

@@ -116,11 +116,11 @@ async def runs_folded(
     run_ids = list(positions)
     found: dict[tuple[UUID, int], FoldedRun] = {}
     for first in range(0, len(run_ids), RUNS_AT_ONCE):
-        asked = run_ids[first : first + RUNS_AT_ONCE]
-        values = values_of_runs([(run_id, max(positions[run_id])) for run_id in asked])
+        page = run_ids[first : first + RUNS_AT_ONCE]
+        values = values_of_runs([(run_id, max(positions[run_id])) for run_id in page])
         cursor = await connection.execute(EVENTS_OF_RUNS, values, binary=True, prepare=True)
         for folded in fold_rows(await cursor.fetchall(), plain_mapper()):
-            run_id = asked[folded.place - 1]
+            run_id = page[folded.place - 1]
             for at in positions[run_id]:
                 run = folded.as_of(at)
                 if run is not None:

@@ -146,7 +146,7 @@ class FileReader:
             if wrong is not None:
                 raise FileContentError(self.number, wrong.text, wrong.position)
             if not self._ended_commit and row.recorded_at != self._last.recorded_at:
-                text = "its time differs from that of the preceding event, which ended no commit"
+                text = "its time differs from the preceding event's, which ended no commit"
                 raise FileContentError(self.number, text, row.position)
         if parsed.ends_commit and row.append_last != row.position:
             text = "it is marked as the end of a commit, but its append continues"

@@ -136,10 +136,10 @@ def show_history(
     items: list[JsonObject] = []
     with api.client() as client:
         path = given.path(client, "/v1/runs/{runId}/history")
-        asked, limit = given.query(client, without=("limit",)), given["limit"]
-        after: int | None = asked["after"] or 0
+        first_query, limit = given.query(client, without=("limit",)), given["limit"]
+        after: int | None = first_query["after"] or 0
         while after is not None:
-            query = {**asked, "after": after, "limit": min(PAGE_ITEMS, limit - len(items))}
+            query = {**first_query, "after": after, "limit": min(PAGE_ITEMS, limit - len(items))}
             page = client.get(path, query).value
             items += page.get("items") or []
             after = page.get("nextAfter") if len(items) < limit and not set_by else None

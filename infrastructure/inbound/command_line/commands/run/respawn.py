@@ -39,7 +39,7 @@ def respawn_run(
         typer.Option(
             metavar="KEY",
             parser=session_named,
-            help="Key of the requesting session. Default: that of the earlier run. me: that of"
+            help="Key of the requesting session. Default: the earlier run's. me:"
             " SPAWNLOG_SESSION_KEY, else main.",
         ),
     ] = None,
