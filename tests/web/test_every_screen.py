@@ -103,7 +103,7 @@ def record_of_demo(server: Server) -> Record:
         position,
         (
             Screen("runs", "once-more", "refused 1"),
-            Screen("log", "ConfigurationActivated", "SpawnRefused"),
+            Screen("log", "Configuration activated", "Spawn refused"),
             Screen("tree", f"{DEMO}-4"),
             Screen(f"tree/{DEMO}-4", "edition"),
             Screen(f"tree/{DEMO}-8", "stopped", "running"),

@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.support.page.browser import watched_context
+from tests.support.page.runs import command_elsewhere
 from tests.support.servers.misconfigured_storm import StormRecord
 from tests.support.servers.server import Server
 
@@ -68,9 +69,32 @@ def test_k_goes_up_from_wherever_one_is(window: Page) -> None:
 @pytest.mark.nightly
 def test_the_command_of_the_log_names_every_filter(window: Page) -> None:
     window.goto("/ui/log?types=SpawnRefused&tree=main")
-    expect(
-        window.get_by_text("spawnlog event list --newest --type SpawnRefused --tree main")
-    ).to_be_visible()
+    command = "spawnlog event list --newest --type SpawnRefused --tree main"
+    assert command_elsewhere(window) == command
+
+
+def test_an_event_of_the_log_opens_beside_it_and_is_in_the_address(window: Page) -> None:
+    window.goto("/ui/log")
+    window.get_by_role("group", name="Type of event").get_by_role("button").first.click()
+    expect(window).to_have_url(re.compile("types="))
+    window.get_by_role("button", pressed=True).click()
+    expect(window).not_to_have_url(re.compile("types="))
+    row = window.get_by_role("row").filter(has_text="Run ended").first
+    expect(row.get_by_role("link", name=re.compile("(writer|reviewer) · .*-"))).to_be_visible()
+    position = row.get_by_role("link").last.inner_text()
+    row.get_by_text("Run ended").click()
+    heading = window.get_by_role("heading", name="Run ended")
+    expect(heading).to_be_focused()
+    expect(heading).to_be_in_viewport()
+    expect(window).to_have_url(re.compile(f"open={position.replace(',', '')}"))
+    # Who gets the address sees the event, also if the list does not have it.
+    window.goto(f"/ui/log?types=SpawnRefused&open={position.replace(',', '')}")
+    panel = window.get_by_role("region", name=f"Event {position}")
+    expect(panel).to_contain_text("RunEnded")
+    panel.get_by_role("link", name="View at this time").focus()
+    window.keyboard.press("Escape")
+    expect(panel).to_have_count(0)
+    expect(window.get_by_role("grid", name="Events")).to_be_focused()
 
 
 @pytest.mark.nightly

@@ -1,0 +1,100 @@
+// What an event of the log says, in words: its type, and the facts that tell it from others of its type.
+
+import type { EventView, Parameters } from '../api/shapes'
+import { nameOfSession } from '../parts/names'
+import { count, counted, duration, visible } from '../parts/text'
+import { wordsOf } from '../run/sentences'
+
+export type EventType = Exclude<Parameters['listEvents']['types'], readonly unknown[] | null | undefined>
+type Payload = EventView['payload']
+type Fact = string | null
+
+const FACTS_MAX = 4
+const FACT_CHARS_MAX = 200
+
+const isScalar = (value: unknown): value is string | number | boolean => ['string', 'number', 'boolean'].includes(typeof value)
+
+function named(name: string, value: unknown): Fact {
+  return isScalar(value) && value !== '' ? `${name} ${value}` : null
+}
+
+function plain(value: unknown): Fact {
+  return isScalar(value) && value !== '' ? String(value) : null
+}
+
+function session(key: unknown): Fact {
+  return typeof key === 'string' ? nameOfSession(key) : null
+}
+
+function member(payload: Payload, name: string): Payload {
+  const value = payload[name]
+  return typeof value === 'object' && value !== null ? (value as Payload) : {}
+}
+
+function attempted({ name, attempt, statusCode, outcome, error, retryAfterSeconds: pause }: Payload): Fact[] {
+  const hasFailed = pause !== null || error !== null
+  return [
+    plain(name), named('attempt', attempt), plain(outcome) ?? (hasFailed ? 'failed' : 'done'), named('HTTP', statusCode),
+    typeof pause === 'number' ? `again in ${duration(1_000 * pause)}` : null,
+  ]
+}
+
+const FACTS: Partial<Record<EventType, (payload: Payload) => Fact[]>> = {
+  AgentOverridden: (of) => [`${String(of['fromAgentId'])} → ${String(of['toAgentId'])}`],
+  ChildAdmitted: (of) => [typeof of['activeChildren'] === 'number' ? `child ${of['activeChildren'] + 1} of at most ${String(of['maxChildren'])}` : null],
+  ConfigurationActivated: (of) => [named('revision', of['revision']), named('by', of['activatedBy']), named('from', of['source'])],
+  EffectAttempted: attempted,
+  EffectParked: (of) => [plain(of['name']), `gave up after ${counted(Number(of['attempts']), 'attempt')}`],
+  EffectRedriven: (of) => [plain(of['name']), named('by', of['by'])],
+  PreparationStarted: (of) => [named('agent', of['agentId'])],
+  RunAnnounced: (of) => [plain(of['status']), of['disposition'] === 'inbox' ? 'to the inbox' : plain(of['disposition']), plain(of['reason'])],
+  RunClaimed: (of) => [typeof of['laneRunning'] === 'number' && of['laneWidth'] ? `slot ${of['laneRunning'] + 1} of ${String(of['laneWidth'])}` : 'taken over'],
+  RunEnded: (of) => [
+    plain(of['outcome']), of['reason'] === of['outcome'] || of['reason'] === 'exit' ? null : plain(of['reason']), of['exitCode'] === 0 ? null : named('exit code', of['exitCode']),
+    typeof of['runtimeMs'] === 'number' ? duration(of['runtimeMs']) : null, named('stopped by', of['stoppedBy']),
+  ],
+  RunQueued: (of) => [named('lane', of['lane']), named('depth', of['laneDepth'])],
+  RunStarted: (of) => [named('runtime', of['runtime'])],
+  ScriptsResolved: (of) => [Array.isArray(of['receipts']) && of['receipts'].length > 0 ? counted(of['receipts'].length, 'context script') : null],
+  SessionCreated: (of) => [named('agent', of['agentId']), named('depth', of['depth']), named('model', member(of, 'plan')['model'])],
+  SessionObserved: (of) => [session(of['sessionKey'])],
+  SpawnRefused: (of) => [named('rule', of['rule']), named('at', of['step'])],
+  SpawnRequested: (of) => [named('agent', of['requestedAgentId']), named('label', of['label']), named('for', session(member(of, 'requester')['sessionKey']))],
+  StepBegun: (of) => [plain(of['step']), plain(of['relative'])],
+  StepTaken: (of) => [`${String(of['step'])} ${String(of['outcome'])}`, typeof of['fileCount'] === 'number' ? counted(of['fileCount'], 'file') : null],
+  StopRequested: (of) => [named('by', of['by'])],
+  TranscriptProvided: (of) => [typeof of['entries'] === 'number' ? `${count(of['entries'])} entries` : null],
+}
+
+/** Return the facts of an event of any type: its short values, without ids and keys. */
+function others(payload: Payload): Fact[] {
+  return Object.entries(payload)
+    .filter(([name, value]) => isScalar(value) && value !== '' && value !== false && !/(Id|Ids|Key|hmac)$/.test(name))
+    .map(([name, value]) => `${wordsOf(name).toLowerCase()} ${String(value)}`)
+    .slice(0, FACTS_MAX)
+}
+
+/** Return the words of an event: `Run queued`; of an effect with its kind, as in `Webhook parked`. */
+function what({ type, payload }: Pick<EventView, 'type' | 'payload'>): string {
+  const words = wordsOf(type)
+  const kind = payload['kind']
+  return words.startsWith('Effect ') && typeof kind === 'string' ? visible(wordsOf(kind) + words.slice('Effect'.length)) : words
+}
+
+/** Return what happened: `Run queued`, and `lane subagent, depth 1`. */
+export function happened(event: Pick<EventView, 'type' | 'payload'>): { what: string; facts: string } {
+  const facts = (FACTS[event.type as EventType] ?? others)(event.payload)
+  return { what: what(event), facts: visible(facts.filter((fact) => fact !== null).join(', ').slice(0, FACT_CHARS_MAX)) }
+}
+
+/** Return the types in a text such as `SpawnRefused, RunEnded`. */
+export function typesOf(text: string): string[] {
+  return text.split(/[ ,]+/).filter(Boolean)
+}
+
+/** Return the types of events, the most frequent ones first. */
+export function frequentTypes(events: readonly Pick<EventView, 'type'>[], most: number): string[] {
+  const counts = new Map<string, number>()
+  for (const { type } of events) counts.set(type, (counts.get(type) ?? 0) + 1)
+  return [...counts].sort(([, one], [, other]) => other - one).slice(0, most).map(([type]) => type)
+}
