@@ -1,7 +1,7 @@
 """Searches and counts of runs. Each call scans a limited number of runs, however few match."""
 
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from typing import NamedTuple, Protocol
 from uuid import UUID
@@ -85,6 +85,7 @@ class RunError(NamedTuple):
     Attributes:
         text: The end of the error text, or, unless whole texts may be read, the preview that lists
             show. None if it was erased.
+        ended_at: When the run ended.
     """
 
     run_id: UUID
@@ -93,6 +94,7 @@ class RunError(NamedTuple):
     agent_id: str | None
     outcome: RunOutcome
     text: str | None
+    ended_at: datetime
 
 
 class FoundErrors(NamedTuple):

@@ -367,12 +367,14 @@ class FailuresView(AnswerModel):
     """
     Runs that failed with the same cause. `cause` is the line that names it, in which numbers,
     ids, instants, quoted texts, paths and URLs are placeholders: list runs with this `cause`
-    to see them. `error` is the original line of the newest of them. `statuses` and `agents`
-    count them; `run_ids` has up to five, newest first.
+    to see them. `error` is the original line of the newest of them, and `newest_at` is when
+    the last of them ended. `statuses` and `agents` count them; `run_ids` has up to five,
+    newest first.
     """
 
     cause: str
     error: str
+    newest_at: datetime
     runs: int
     statuses: dict[str, int]
     agents: dict[str, int]

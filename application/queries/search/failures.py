@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -28,6 +29,7 @@ class _Failures:
     """Failures with the same cause, newest first."""
 
     error: str
+    newest_at: datetime
     runs: int = 0
     agents: Counter[str] = field(default_factory=Counter)
     statuses: Counter[str] = field(default_factory=Counter)
@@ -50,7 +52,8 @@ async def failures_by_cause(
         if not await access.covers_child(caller, error.run_id, error.requester, known):
             continue
         line = error_line(error.text or "")
-        failures = causes.setdefault(error_cause(line), _Failures(line))
+        failures = causes.setdefault(error_cause(line), _Failures(line, error.ended_at))
+        failures.newest_at = max(failures.newest_at, error.ended_at)
         failures.runs += 1
         failures.statuses[STATUS_BY_OUTCOME[error.outcome]] += 1
         if error.agent_id is not None:
@@ -68,6 +71,7 @@ async def failures_by_cause(
 def _members(failures: _Failures) -> dict[str, Any]:
     return {
         "error": failures.error,
+        "newest_at": failures.newest_at,
         "runs": failures.runs,
         "agents": dict(failures.agents.most_common()),
         "statuses": dict(failures.statuses.most_common()),

@@ -52,10 +52,11 @@ _TEXTS = (
     " WHERE newest.run_id = examined.run_id"
     f" AND newest.to_position = {FOREVER} ORDER BY newest.from_position DESC LIMIT 1) AS told"
 )
-# RunEnded sets the error, and nothing changes it.
+# RunEnded sets the error and the time, and nothing changes them.
 _ERROR = (
     " CROSS JOIN LATERAL (SELECT (SELECT {text} FROM contents"
-    " WHERE content_id = (newest.state::json -> 'error' ->> 'id')::uuid) AS text"
+    " WHERE content_id = (newest.state::json -> 'error' ->> 'id')::uuid) AS text,"
+    " (newest.state::json ->> 'endedAt')::timestamptz AS ended_at"
     " FROM runs AS newest WHERE newest.run_id = examined.run_id"
     f" AND newest.to_position = {FOREVER} ORDER BY newest.from_position DESC LIMIT 1) AS failed"
 )
@@ -190,7 +191,7 @@ def errors_sql(
     order = f"ORDER BY created_position {'ASC' if examined.ascending else 'DESC'}"
     sql = (
         f"{looked_at[0]} SELECT last.*, found.* FROM last LEFT JOIN (SELECT run_id,"
-        f" created_position, requester, agent_id, outcome, failed.text FROM {fitting[0]}) AS found"
+        f" created_position, requester, agent_id, outcome, failed.text, failed.ended_at FROM {fitting[0]}) AS found"
         f" ON true {order}"
     )
     return sql, [*looked_at[1], *fitting[1]]

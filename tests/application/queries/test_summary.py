@@ -191,6 +191,7 @@ async def test_failures_are_grouped_by_cause(services: QueryServices, storm: Sto
     )
     assert (tide.runs, tide.agents) == (8, {"main": 7, "writer": 1})
     assert tide.statuses == {"failed": 7, "timeout": 1}
+    assert tide.newest_at == family.run("slow").ended_at
     assert tide.run_ids == [
         family.id(name) for name in ("slow", "tide-6", "tide-5", "tide-4", "tide-3")
     ]

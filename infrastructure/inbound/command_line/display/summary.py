@@ -17,6 +17,7 @@ _CAUSE_COLUMNS = (
     TableColumn("RUNS", value_of("runs"), right=True),
     TableColumn("AGENTS", lambda cause: assignments(cause.get("agents"))),
     TableColumn("NEWEST", lambda cause: short_id(next(iter(cause.get("runIds") or ()), None))),
+    TableColumn("AT", lambda cause: format_instant(cause.get("newestAt"))),
     TableColumn("ERROR", value_of("error"), elastic=True),
 )
 _WAIT_COLUMNS = (

@@ -329,6 +329,7 @@ export interface FailureView {
 export interface FailuresView {
   cause: string
   error: string
+  newestAt: string
   runs: number
   statuses: Record<string, number>
   agents: Record<string, number>
