@@ -13,7 +13,7 @@ from application.queries.operation import operation
 from application.queries.session_reference import resolve_target_session
 from application.session.transcript import EntryTooLargeError, SubmittedTranscript, TranscriptIntake
 from domain.delivery.provided_transcript import ProvidedEntry
-from domain.delivery.transcript import NAME_CHARACTERS_MAX, TOKENS_MAX
+from domain.delivery.transcript import DURATION_MS_MAX, NAME_CHARACTERS_MAX, TOKENS_MAX
 from domain.values.body import Body
 from domain.values.json_text import text_of
 
@@ -28,7 +28,7 @@ TokensField = Annotated[int, Field(ge=0, le=TOKENS_MAX)]
 # Required and optional members of each kind.
 _MEMBERS: dict[Kind, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "message": (("role", "text"), ()),
-    "tool": (("name",), ("input", "output")),
+    "tool": (("name",), ("input", "output", "durationMs")),
     "usage": (("inputTokens", "outputTokens"), ("model",)),
     "progress": (("text",), ()),
     "result": (("text",), ()),
@@ -38,8 +38,8 @@ _MEMBERS: dict[Kind, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 class EntryBody(Body):
     """A transcript entry. A `message` has `role` and `text`; a `tool` has `name` and optionally
-    `input` and `output` (any JSON); a `usage` has `inputTokens` and `outputTokens` and optionally
-    `model`; all others have `text`."""
+    `input` and `output` (any JSON) and `durationMs`, the time from call to output; a `usage` has
+    `inputTokens` and `outputTokens` and optionally `model`; all others have `text`."""
 
     kind: Kind
     role: Literal["assistant", "user", "system", "tool"] | None = None
@@ -47,6 +47,7 @@ class EntryBody(Body):
     name: Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS_MAX)] | None = None
     input: Any = None
     output: Any = None
+    duration_ms: Annotated[int, Field(ge=0, le=DURATION_MS_MAX)] | None = None
     input_tokens: TokensField | None = None
     output_tokens: TokensField | None = None
     model: Annotated[str, Field(max_length=NAME_CHARACTERS_MAX)] | None = None
@@ -93,6 +94,9 @@ def provided_entry(entry: EntryBody) -> ProvidedEntry:
     for name in ("input", "output"):
         if members.get(name) is not None:
             members[name] = text_of(members[name])
+    if entry.duration_ms is None:
+        # Entries without it are recorded as before it existed.
+        members.pop("durationMs", None)
     return ProvidedEntry(entry.kind, members)
 
 

@@ -33,8 +33,8 @@ class DependencyBody(TypedDict):
 
 class EntryBody(TypedDict):
     """A transcript entry. A `message` has `role` and `text`; a `tool` has `name` and optionally
-    `input` and `output` (any JSON); a `usage` has `inputTokens` and `outputTokens` and
-    optionally `model`; all others have `text`.
+    `input` and `output` (any JSON) and `durationMs`, the time from call to output; a `usage`
+    has `inputTokens` and `outputTokens` and optionally `model`; all others have `text`.
     """
 
     kind: Literal["message", "tool", "usage", "progress", "result", "text"]
@@ -43,6 +43,7 @@ class EntryBody(TypedDict):
     name: NotRequired[str]
     input: NotRequired[Any]
     output: NotRequired[Any]
+    durationMs: NotRequired[int]
     inputTokens: NotRequired[int]
     outputTokens: NotRequired[int]
     model: NotRequired[str]

@@ -10,6 +10,7 @@ from domain.values.text import replace_unstorable, utf8_prefix
 LINE_BYTES_MAX = 1_048_576
 NAME_CHARACTERS_MAX = 256
 TOKENS_MAX = 10**12
+DURATION_MS_MAX = 365 * 24 * 3_600_000
 USAGES_MAX = 1_000
 MessageRole = Literal["assistant", "user", "system", "tool"]
 _ROLES: dict[object, MessageRole] = {
@@ -30,11 +31,15 @@ class MessageEntry:
 
 @dataclass(frozen=True, slots=True)
 class ToolEntry:
-    """`{"type": "tool", "name", "input", "output"}`; values other than strings are compact JSON."""
+    """`{"type": "tool", "name", "input", "output"}`; values other than strings are compact JSON.
+
+    `durationMs` is optional: the time from the call to its output, if known.
+    """
 
     name: str
     input: str | None
     output: str | None
+    duration_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +128,7 @@ def _tool(value: dict[str, object]) -> ToolEntry | None:
         name=replace_unstorable(name.strip()[:NAME_CHARACTERS_MAX]),
         input=_text_or_json(value.get("input")),
         output=_text_or_json(value.get("output")),
+        duration_ms=_whole_number(value.get("durationMs"), DURATION_MS_MAX),
     )
 
 
@@ -155,11 +161,14 @@ def _text_or_json(value: object) -> str | None:
 
 def _count(value: object) -> int | None:
     """Return a token count: 0 if absent or null, None if invalid."""
-    if value is None:
-        return 0
+    return 0 if value is None else _whole_number(value, TOKENS_MAX)
+
+
+def _whole_number(value: object, most: int) -> int | None:
+    """Return a number from 0 to `most`, None if the value is something else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    if value < 0 or value > TOKENS_MAX or value != int(value):
+    if value < 0 or value > most or value != int(value):
         return None
     return int(value)
 

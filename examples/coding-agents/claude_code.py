@@ -10,6 +10,7 @@ import json
 from started_agent import (
     SERVER_NAME,
     TOKEN_VARIABLE,
+    OpenCalls,
     Reading,
     RunningTotals,
     Start,
@@ -77,7 +78,7 @@ class Lines(Reading):
 
     def __init__(self, told):
         super().__init__(told)
-        self._calls = {}
+        self._calls = OpenCalls()
         self._totals = RunningTotals()
         self._last = ""
 
@@ -131,14 +132,14 @@ class Lines(Reading):
                     yield message(block["text"])
                 case "tool_use":
                     name = f"{sub_agent}{block['name']}"
-                    self._calls[block["id"]] = (name, block.get("input"))
+                    self._calls.begin(block["id"], (name, block.get("input")))
 
     def _answered(self, event):
         for block in _blocks(event):
             if block.get("type") == "tool_result":
-                called = (f"{_sub_agent(event)}tool", None)
-                name, given = self._calls.pop(block["tool_use_id"], called)
-                yield tool(name, given, text_of(block.get("content")))
+                call, took = self._calls.end(block["tool_use_id"])
+                name, given = call or (f"{_sub_agent(event)}tool", None)
+                yield tool(name, given, text_of(block.get("content")), took)
 
     def _ended(self, event):
         self.is_done = True

@@ -12,6 +12,7 @@ from started_agent import (
     SERVER_NAME,
     TOKEN_VARIABLE,
     WAIT_SECONDS_MAX,
+    OpenCalls,
     Reading,
     RunningTotals,
     Start,
@@ -56,11 +57,14 @@ class Lines(Reading):
 
     def __init__(self, told):
         super().__init__(told)
+        self._calls = OpenCalls()
         self._totals = RunningTotals()
         self._last = ""
 
     def entries(self, event):
         match event.get("type"):
+            case "item.started":
+                self._calls.begin(event["item"]["id"])
             case "item.completed":
                 return self._item(event["item"])
             case "turn.started":
@@ -73,7 +77,7 @@ class Lines(Reading):
             case "error":
                 # One that it recovers from, unless the turn fails as well.
                 return [progress(event["message"])]
-            case "thread.started" | "item.started" | "item.updated":
+            case "thread.started" | "item.updated":
                 pass
             case kind:
                 return self.unknown(kind)
@@ -95,6 +99,7 @@ class Lines(Reading):
         )
 
     def _item(self, item):
+        _, took = self._calls.end(item.get("id"))
         match item["type"]:
             case "agent_message":
                 self._last = item["text"]
@@ -105,18 +110,19 @@ class Lines(Reading):
                 return [progress(item["message"])]
             case "command_execution":
                 ended = {"output": item["aggregated_output"], "exitCode": item.get("exit_code")}
-                return [tool("shell", item["command"], ended)]
+                return [tool("shell", item["command"], ended, took)]
             case "mcp_tool_call":
                 name = f"{item['server']}.{item['tool']}"
                 answered = item.get("error") or text_of((item.get("result") or {}).get("content"))
-                return [tool(name, item.get("arguments"), answered)]
+                return [tool(name, item.get("arguments"), answered, took)]
             case "collab_tool_call":
                 # A sub-agent of its own: what that says is not printed.
-                return [tool(f"agents.{item['tool']}", item.get("prompt"), item["agents_states"])]
+                name = f"agents.{item['tool']}"
+                return [tool(name, item.get("prompt"), item["agents_states"], took)]
             case "file_change":
-                return [tool("file_change", item["changes"], item["status"])]
+                return [tool("file_change", item["changes"], item["status"], took)]
             case "web_search":
-                return [tool("web_search", item["query"], None)]
+                return [tool("web_search", item["query"], None, took)]
             case "todo_list":
                 return [progress("\n".join(map(_plan_line, item["items"])))]
             case kind:

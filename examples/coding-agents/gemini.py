@@ -5,6 +5,7 @@ reference, the lines of `stream-json` those of its headless mode reference; all 
 0.61.0 has them.
 """
 
+from datetime import datetime
 from pathlib import Path
 
 from started_agent import (
@@ -86,11 +87,13 @@ class Lines(Reading):
                 return [progress(f"gemini with {event.get('model')}")]
             case "tool_use":
                 self._error = None
-                self._calls[event["tool_id"]] = (event["tool_name"], event.get("parameters"))
+                self._calls[event["tool_id"]] = event
                 return []
             case "tool_result":
-                name, given = self._calls.pop(event["tool_id"], ("tool", None))
-                return [tool(name, given, event.get("error") or event.get("output"))]
+                call = self._calls.pop(event["tool_id"], {})
+                answered = event.get("error") or event.get("output")
+                name, took = call.get("tool_name", "tool"), _milliseconds(call, event)
+                return [tool(name, call.get("parameters"), answered, took)]
             case "error":
                 if event.get("severity") == "error":
                     self._error = event["message"]
@@ -120,6 +123,15 @@ class Lines(Reading):
                 cache_read=used.get("cached", 0),
             )
         return entries
+
+
+def _milliseconds(call, answer):
+    """Return the time between two events by their own timestamps; None without valid ones."""
+    try:
+        began, ended = (datetime.fromisoformat(event["timestamp"]) for event in (call, answer))
+        return (ended - began).total_seconds() * 1000
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 if __name__ == "__main__":

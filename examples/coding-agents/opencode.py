@@ -79,7 +79,7 @@ class Lines(Reading):
             case "tool_use":
                 state = part["state"]
                 answered = state["error"] if state["status"] == "error" else state["output"]
-                return [tool(part["tool"], state.get("input"), answered)]
+                return [tool(part["tool"], state.get("input"), answered, _milliseconds(state))]
             case "step_start":
                 self.is_done = False
                 return []
@@ -126,6 +126,14 @@ class Lines(Reading):
                 cache_write=cache.get("write", 0),
             )
         ]
+
+
+def _milliseconds(state):
+    """Return how long a call took by the times in its state; None without both of them."""
+    time = state.get("time") or {}
+    began, ended = time.get("start"), time.get("end")
+    is_timed = isinstance(began, int | float) and isinstance(ended, int | float)
+    return ended - began if is_timed else None
 
 
 if __name__ == "__main__":

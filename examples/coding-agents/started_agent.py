@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from bisect import bisect
 from collections import Counter
 from dataclasses import dataclass, field
@@ -136,6 +137,22 @@ class RunningTotals:
         return [usage(model, **added)] if any(added.values()) else []
 
 
+class OpenCalls:
+    """Tool calls without a result yet, timed from the line of the call to that of its result."""
+
+    def __init__(self):
+        self._calls = {}
+
+    def begin(self, call_id, call=None):
+        """Keep a call."""
+        self._calls[call_id] = (call, time.monotonic())
+
+    def end(self, call_id):
+        """Return a call and its duration in milliseconds, each None if the call is unknown."""
+        call, began = self._calls.pop(call_id, (None, None))
+        return call, None if began is None else (time.monotonic() - began) * 1000
+
+
 def message(text):
     """A message of the agent."""
     return {"type": "message", "role": "assistant", "text": cut(text)}
@@ -146,9 +163,10 @@ def progress(text):
     return {"type": "progress", "text": cut(text)}
 
 
-def tool(name, given, answered):
-    """A call of a tool."""
-    return {"type": "tool", "name": name, "input": short(given), "output": short(answered)}
+def tool(name, given, answered, duration_ms=None):
+    """Return the entry of a tool call. `duration_ms` is None if the duration is unknown."""
+    entry = {"type": "tool", "name": name, "input": short(given), "output": short(answered)}
+    return entry if duration_ms is None else {**entry, "durationMs": max(0, round(duration_ms))}
 
 
 def usage(model, *, taken, given, cache_read=0, cache_write=0):

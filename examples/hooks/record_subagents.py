@@ -202,6 +202,9 @@ def report(hook: dict[str, Any]) -> None:
         "input": _short(hook.get("tool_input")),
         "output": _short(hook.get("tool_response")),
     }
+    took = hook.get("duration_ms")
+    if isinstance(took, int | float):
+        entry["durationMs"] = round(took)
     with remembered(hook) as known:
         if not known:
             return

@@ -292,7 +292,9 @@ def _entry_line(entry: Mapping[str, Any]) -> str | None:
     facts: Mapping[str, Any] = body if isinstance(body, Mapping) else {"text": body}
     text = str(facts.get("text") or "").strip()
     if entry.get("kind") == "tool":
-        return f"Tool: {facts.get('name') or ''}"
+        took = facts.get("durationMs")
+        time = f" ({runtime_text(took)})" if took is not None else ""
+        return f"Tool: {facts.get('name') or ''}{time}"
     if not text or entry.get("kind") not in _SPOKEN:
         return None
     speaker = "User" if facts.get("role") == "user" else "Assistant"

@@ -111,7 +111,8 @@ def test_a_sub_agent_is_judged_watched_stopped_and_announced(
     coding_agent.hook("SubagentStart", **other)
     use = {"tool_name": "Grep", "tool_use_id": "toolu_9", "tool_input": {"pattern": "harbour"}}
     assert coding_agent.hook("PreToolUse", **me, **use) == {}
-    coding_agent.hook("PostToolUse", **me, **use, tool_response={"matches": ["a.txt"]})
+    found = {"tool_response": {"matches": ["a.txt"]}, "duration_ms": 12}
+    coding_agent.hook("PostToolUse", **me, **use, **found)
     coding_agent.hook("PostToolUse", **me, **use, tool_response={"matches": []})
     # The coding agent's own tools are nobody's run.
     coding_agent.hook("PostToolUse", **use, tool_response={"matches": []})
@@ -138,8 +139,9 @@ def test_a_sub_agent_is_judged_watched_stopped_and_announced(
     assert run["resultText"] == "The harbour is in a.txt"
     assert (run["usage"]["inputTokens"], run["usage"]["outputTokens"]) == (10, 3)
     told = server.http.get(f"/v1/runs/{first['runId']}/transcript", params={"tools": "true"})
-    outputs = [one["body"].get("output") for one in told.json()["items"] if one["kind"] == "tool"]
-    assert outputs == ['{"matches": ["a.txt"]}', '{"matches": []}']
+    calls = [one["body"] for one in told.json()["items"] if one["kind"] == "tool"]
+    assert [call["output"] for call in calls] == ['{"matches": ["a.txt"]}', '{"matches": []}']
+    assert [call.get("durationMs") for call in calls] == [12, None]
     assert server.run(second["runId"], "announced")["resultText"] == "Stopped"
     inbox = server.inbox(REQUESTER)
     assert "The harbour is in a.txt" in inbox[0]["text"]

@@ -415,6 +415,12 @@ def test_the_example_holds_no_mistake_and_every_program_that_it_names_exists() -
 
 
 SHAPES = RECORDED / "shapes"
+_RESULT_OF_CALL = {
+    "claude": '"type": ?"tool_result"',
+    "codex": '"item.completed".*"mcp_tool_call"',
+    "gemini": '"type": ?"tool_result"',
+    "opencode": '"type": ?"tool_use"',
+}
 
 
 @dataclass
@@ -452,6 +458,24 @@ def play(folder: Path, shape: str, exit_code: int = 0) -> Played:
         reading = reading.after(entry)
     entries = [json.loads(line) for line in stdout.splitlines()]
     return Played(process.returncode, stderr, entries, reading)
+
+
+@pytest.mark.parametrize(
+    ("agent_id", "least", "most"),
+    [("claude", 300, 30_000), ("codex", 300, 30_000), ("gemini", 165, 165), ("opencode", 88, 88)],
+)
+def test_duration_of_tool_call_is_measured_or_taken_from_agent(
+    tmp_path: Path, agent_id: str, least: int, most: int
+) -> None:
+    lines = (RECORDED / f"{agent_id}-done.jsonl").read_text("utf-8").splitlines()
+    # The agent prints the result of its first call 0.3 s after the call.
+    called = next(n for n, line in enumerate(lines) if re.search(_RESULT_OF_CALL[agent_id], line))
+    for name, part in (("call", lines[:called]), ("rest", lines[called:])):
+        (tmp_path / name).write_text("\n".join([*part, ""]), "utf-8")
+    with start_preset(tmp_path, "cat call; sleep 0.3; cat rest", agent_id) as process:
+        stdout, _ = process.communicate(timeout=60)
+    first, *_ = [one for one in map(json.loads, stdout.splitlines()) if one["type"] == "tool"]
+    assert least <= first["durationMs"] <= most
 
 
 @pytest.mark.parametrize(

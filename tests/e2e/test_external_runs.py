@@ -136,7 +136,13 @@ def test_run_is_claimed_reported_and_announced(server: Server) -> None:
     assert "sub-agent" in executor.launch["systemPrompt"].lower()
     entries: list[dict[str, Any]] = [
         message(f"One {executor.token}"),
-        {"kind": "tool", "name": "count", "input": {"of": "sheep"}, "output": "41"},
+        {
+            "kind": "tool",
+            "name": "count",
+            "input": {"of": "sheep"},
+            "output": "41",
+            "durationMs": 90,
+        },
         {"kind": "usage", "inputTokens": 1000, "outputTokens": 20},
     ]
     for _ in range(2):
@@ -156,6 +162,7 @@ def test_run_is_claimed_reported_and_announced(server: Server) -> None:
     told = server.transcript(run_id)
     assert [one["kind"] for one in told] == ["message", "message", "tool", "usage"]
     assert told[0]["body"] == {"role": "user", "text": executor.launch["message"]}
+    assert told[2]["body"]["durationMs"] == 90
     assert told[1]["body"] == {"role": "assistant", "text": "One [redacted]"}
     (entry,) = server.inbox("agent:main:life")
     assert "41 sheep" in entry["text"]

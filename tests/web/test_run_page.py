@@ -31,7 +31,8 @@ def page(browser: Browser, server: Server) -> Iterator[Page]:
 
 
 def tool(name: str, **input_: Any) -> dict[str, Any]:
-    return {"say": {"type": "tool", "name": name, "input": input_, "output": "one\ntwo"}}
+    call = {"name": name, "input": input_, "output": "one\ntwo", "durationMs": 2_300}
+    return {"say": {"type": "tool", **call}}
 
 
 def test_new_entries_leave_reader_where_he_is(page: Page, server: Server) -> None:
@@ -84,6 +85,7 @@ def test_outcome_comes_first_and_tabs_remember(page: Page, server: Server) -> No
     page.keyboard.press("j")
     expect(conversation.locator("> li").first).to_be_focused()
     call = conversation.get_by_role("group")
+    expect(call.locator("summary")).to_have_text("bash · 2.3 s ls -l cat notes · timeout: 5")
     call.get_by_text("bash").click()
     expect(call.locator("pre").first).to_have_text("command:\n  ls -l\n  cat notes\ntimeout: 5")
     page.get_by_role("tab", name="Prompt").click()

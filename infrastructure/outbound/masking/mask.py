@@ -140,8 +140,11 @@ class Masker:
             case transcript.MessageEntry():
                 return transcript.MessageEntry(entry.role, self.whole(entry.text))
             case transcript.ToolEntry():
-                return transcript.ToolEntry(
-                    self.whole(entry.name), self._maybe(entry.input), self._maybe(entry.output)
+                return replace(
+                    entry,
+                    name=self.whole(entry.name),
+                    input=self._maybe(entry.input),
+                    output=self._maybe(entry.output),
                 )
             case transcript.UsageEntry():
                 return replace(entry, model=self._maybe(entry.model))

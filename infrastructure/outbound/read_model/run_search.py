@@ -191,8 +191,8 @@ def errors_sql(
     order = f"ORDER BY created_position {'ASC' if examined.ascending else 'DESC'}"
     sql = (
         f"{looked_at[0]} SELECT last.*, found.* FROM last LEFT JOIN (SELECT run_id,"
-        f" created_position, requester, agent_id, outcome, failed.text, failed.ended_at FROM {fitting[0]}) AS found"
-        f" ON true {order}"
+        " created_position, requester, agent_id, outcome, failed.text, failed.ended_at"
+        f" FROM {fitting[0]}) AS found ON true {order}"
     )
     return sql, [*looked_at[1], *fitting[1]]
 

@@ -28,8 +28,14 @@ def entry_of(entry: transcript.ParsedEntry) -> TranscriptEntry:
         case transcript.MessageEntry():
             return TranscriptEntry("message", {"role": entry.role, "text": entry.text})
         case transcript.ToolEntry():
-            body = {"name": entry.name, "input": entry.input, "output": entry.output}
-            return TranscriptEntry("tool", body)
+            call: dict[str, object] = {
+                "name": entry.name,
+                "input": entry.input,
+                "output": entry.output,
+            }
+            if entry.duration_ms is not None:
+                call["durationMs"] = entry.duration_ms
+            return TranscriptEntry("tool", call)
         case transcript.UsageEntry():
             usage = {
                 "inputTokens": entry.input_tokens,

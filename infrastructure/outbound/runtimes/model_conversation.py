@@ -4,8 +4,10 @@ Imported only if a model is called, because its dependencies are large.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from types import NoneType
 
 from pydantic_ai import Agent, AgentRun
@@ -149,7 +151,7 @@ class _Conversation:
         self._tokens = 0
         self._said: list[str] = []
         self._said_characters = 0
-        self._calls: dict[str, ToolEntry] = {}
+        self._calls: dict[str, tuple[ToolEntry, float]] = {}
         self._has_yielded = False
 
     async def hold(self) -> None:
@@ -233,11 +235,12 @@ class _Conversation:
                 case PartEndEvent(part=ThinkingPart(content=text)) if text.strip():
                     await self._entries.put(ProgressEntry(replace_unstorable(text)))
                 case FunctionToolCallEvent(part=call):
-                    self._calls[call.tool_call_id] = ToolEntry(
+                    entry = ToolEntry(
                         replace_unstorable(call.tool_name),
                         replace_unstorable(_written(call)),
                         None,
                     )
+                    self._calls[call.tool_call_id] = entry, time.monotonic()
                 case FunctionToolResultEvent(part=ToolReturnPart() as result):
                     await self._take_result(result)
                 case _:
@@ -263,10 +266,13 @@ class _Conversation:
             await self._entries.put(message)
 
     async def _take_result(self, result: ToolReturnPart) -> None:
-        call = self._calls.get(result.tool_call_id)
         output = replace_unstorable(result.model_response_str())
-        name = replace_unstorable(result.tool_name)
-        await self._entries.put(ToolEntry(name, call.input if call else None, output))
+        entry = ToolEntry(replace_unstorable(result.tool_name), None, output)
+        if result.tool_call_id in self._calls:
+            call, began = self._calls[result.tool_call_id]
+            took = round((time.monotonic() - began) * 1000)
+            entry = replace(entry, input=call.input, duration_ms=took)
+        await self._entries.put(entry)
         # Keep the call until its result was added: if that is too large, the call is recorded.
         self._calls.pop(result.tool_call_id, None)
         if result.tool_name == YIELD_TOOL and _is_yielded(output):
@@ -309,7 +315,7 @@ class _Conversation:
         message = self._take_said()
         if message is not None:
             self._entries.put_last(message)
-        for call in self._calls.values():
+        for call, _ in self._calls.values():
             self._entries.put_last(call)
         self._calls.clear()
 

@@ -20,6 +20,7 @@ from domain.delivery.provided_transcript import (
     text_of_entries,
 )
 from domain.delivery.transcript import (
+    DURATION_MS_MAX,
     LINE_BYTES_MAX,
     TOKENS_MAX,
     USAGES_MAX,
@@ -46,6 +47,10 @@ from tests.support.builders.readings import read_entries
         ({"type": "tool", "name": "read", "input": {"path": "a"}, "output": "text"},
          ToolEntry("read", '{"path":"a"}', "text")),
         ({"type": "tool", "name": "read"}, ToolEntry("read", None, None)),
+        *(({"type": "tool", "name": "read", "durationMs": given},
+           ToolEntry("read", None, None, read))
+          for given, read in [(0, 0), (2300.0, 2300), (-1, None), (1.5, None), (True, None),
+                              (DURATION_MS_MAX, DURATION_MS_MAX), (DURATION_MS_MAX + 1, None)]),
         ({"type": "usage", "inputTokens": 12, "outputTokens": 3.0, "model": " p/m "},
          UsageEntry(12, 3, "p/m")),
         ({"type": "usage", "outputTokens": 3}, UsageEntry(0, 3, None)),

@@ -138,13 +138,14 @@ def test_log_has_both_sides_and_tools() -> None:
     entries: list[dict[str, Any]] = [
         {"kind": "message", "body": {"role": "user", "text": "do it"}},
         {"kind": "tool", "body": {"name": "exec"}},
+        {"kind": "tool", "body": {"name": "read", "durationMs": 42_000}},
         {"kind": "result", "body": {"text": "done"}},
         {"kind": "message", "body": {"role": "assistant", "text": " "}},
     ]
     one = KNOWN.numbered[0]
     entries.insert(1, {"kind": "progress", "body": {"text": "half of it"}})
     assert log_text(one, entries, 20) == (
-        "📜 Subagent log: job 3\nUser: do it\nTool: exec\nAssistant: done"
+        "📜 Subagent log: job 3\nUser: do it\nTool: exec\nTool: read (42s)\nAssistant: done"
     )
     assert log_text(one, entries, 1) == "📜 Subagent log: job 3\nAssistant: done"
     assert log_text(one, [], 20) == "📜 Subagent log: job 3\n(no messages)"

@@ -138,6 +138,7 @@ def test_token_provides_for_sessions_it_covers(server: Server) -> None:
         {"kind": "tool"},
         {"kind": "usage", "inputTokens": 1},
         {"kind": "text"},
+        {"kind": "text", "text": "x", "durationMs": 1},
     ],
     ids=str,
 )

@@ -88,7 +88,7 @@ def test_value_of_its_own_beginnings_does_not_wait_for_ever() -> None:
     ("entry", "shown"),
     [
         (MessageEntry("assistant", KEY), MessageEntry("assistant", "[redacted]")),
-        (ToolEntry(KEY, KEY, None), ToolEntry("[redacted]", "[redacted]", None)),
+        (ToolEntry(KEY, KEY, None, 5), ToolEntry("[redacted]", "[redacted]", None, 5)),
         (UsageEntry(1, 2, KEY), UsageEntry(1, 2, "[redacted]")),
         (UsageEntry(1, 2, None), UsageEntry(1, 2, None)),
         (ProgressEntry(KEY), ProgressEntry("[redacted]")),

@@ -259,7 +259,8 @@ async def test_plain_output_is_masked(tell: Run, script: str, result: str) -> No
 
 async def test_json_entries_and_result_are_masked(tell: Run) -> None:
     script = """
-print(json.dumps({"type": "tool", "name": told, "input": {"key": told}, "output": [told]}))
+call = {"type": "tool", "name": told, "input": {"key": told}, "output": [told]}
+print(json.dumps(call | {"durationMs": 2300}))
 print(json.dumps({"type": "tool", "name": "x" * 240 + told}))
 print(json.dumps({"type": "message", "role": "assistant", "text": told}))
 print("no json: " + told)
@@ -270,8 +271,9 @@ print("no json: " + told)
         "name": "[redacted]",
         "input": '{"key":"[redacted]"}',
         "output": '["[redacted]"]',
+        "durationMs": 2300,
     }
-    assert cut["name"] == "x" * 240 + "[redacted]"
+    assert cut == {"name": "x" * 240 + "[redacted]", "input": None, "output": None}
     assert (message["text"], text["text"]) == ("[redacted]", "no json: [redacted]")
     assert "the first: no json: [redacted] (" in str(warning["text"])
     assert end.result == "[redacted]"

@@ -24,7 +24,7 @@ from infrastructure.inbound.command_line.display.output import (
 from infrastructure.inbound.command_line.display.output_form import Output
 from infrastructure.inbound.command_line.display.plain_text import printable_line, text_of
 from infrastructure.inbound.command_line.display.tables import Item
-from infrastructure.inbound.command_line.display.times import format_instant
+from infrastructure.inbound.command_line.display.times import format_duration, format_instant
 
 if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client.client import CommandClient
@@ -132,7 +132,8 @@ def _print_entry(entry: JsonObject) -> None:
     kind = str(entry.get("kind"))
     time = format_instant(entry.get("recordedAt"))[11:]
     speaker = printable_line(body.get("role") or body.get("name") or "", 60)
-    print(f"[{entry.get('sequence')}] {time} {printable_line(kind, 20)} {speaker}".rstrip())
+    facts = (time, printable_line(kind, 20), speaker, format_duration(body.get("durationMs")))
+    print(" ".join([f"[{entry.get('sequence')}]", *filter(None, facts)]))
     print_block(_indent_text(_entry_text(kind, body)))
 
 

@@ -218,11 +218,11 @@ def test_transcript_page_says_how_to_continue(
     spawnlog: Command,
     api: RecordedApi,
 ) -> None:
-    last = entry(3, "tool", name="t", input={})
+    last = entry(3, "tool", name="t", input={}, durationMs=2_300)
     api.on("GET", f"{RUN}/transcript", Reply({"items": [last], "nextAfter": next_after}))
     api.on("GET", RUN, Reply(run_of(FIRST)))
     result = spawnlog("run", "log", FIRST, "--limit", "1", *options)
-    assert "input: {}" in result.stdout
+    assert "[3] 09:30:00.000 tool t 2.3s\n    input: {}\n" in result.stdout
     assert note in result.stderr
     assert api.asked[0].query == query
 

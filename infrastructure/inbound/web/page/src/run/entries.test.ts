@@ -11,12 +11,14 @@ describe('a conversation', () => {
   test('has messages by role, calls of tools and notes', () => {
     expect(turns(
       ['message', { role: 'assistant', text: 'hello' }], ['tool', { name: 'bash', input: null, output: 'x' }],
+      ['tool', { name: 'read', input: null, output: 'x', durationMs: 2_300 }],
       ['progress', { text: 'half' }], ['usage', { inputTokens: 1_200, outputTokens: 34, model: 'acme/big' }],
     )).toEqual([
       { sequence: 1, kind: 'message', role: 'Assistant', text: 'hello' },
-      { sequence: 2, kind: 'tool', name: 'bash', input: null, output: 'x' },
-      { sequence: 3, kind: 'note', name: 'Progress', text: 'half' },
-      { sequence: 4, kind: 'note', name: 'Usage', text: '1,200 tokens in, 34 out, acme/big' },
+      { sequence: 2, kind: 'tool', name: 'bash', input: null, output: 'x', durationMs: null },
+      { sequence: 3, kind: 'tool', name: 'read', input: null, output: 'x', durationMs: 2_300 },
+      { sequence: 4, kind: 'note', name: 'Progress', text: 'half' },
+      { sequence: 5, kind: 'note', name: 'Usage', text: '1,200 tokens in, 34 out, acme/big' },
     ])
   })
 

@@ -7,7 +7,7 @@ type Entry = Pick<TranscriptEntryView, 'sequence' | 'recordedAt' | 'kind' | 'bod
 
 export type Turn = { sequence: number; at: string } & (
   | { kind: 'message'; role: string; text: string }
-  | { kind: 'tool'; name: string; input: unknown; output: unknown }
+  | { kind: 'tool'; name: string; input: unknown; output: unknown; durationMs: number | null }
   /** Lines of a child that are in no known form. */
   | { kind: 'output'; text: string }
   | { kind: 'note'; name: string; text: string }
@@ -33,7 +33,10 @@ export function conversationOf(entries: Entry[]): Turn[] {
 
 function turnOf({ sequence, recordedAt: at, kind, body }: Entry): Turn {
   const said = text(body, 'text')
-  if (kind === 'tool') return { sequence, at, kind: 'tool', name: text(body, 'name') ?? '', input: body['input'], output: body['output'] }
+  if (kind === 'tool') {
+    const { input, output, durationMs } = body
+    return { sequence, at, kind: 'tool', name: text(body, 'name') ?? '', input, output, durationMs: typeof durationMs === 'number' ? durationMs : null }
+  }
   if (kind === 'message' && said !== null) return { sequence, at, kind: 'message', role: capital(text(body, 'role') ?? kind), text: said }
   if (kind === 'result' && said !== null) return { sequence, at, kind: 'message', role: 'Result', text: said }
   if (kind === 'text' && said !== null) return { sequence, at, kind: 'output', text: said }
