@@ -74,7 +74,7 @@ class Clients:
         futures = [self._pool.submit(_done, job, together) for job in jobs]
         done = [future.result() for future in futures]
         return Measured(
-            [one for measured in done for one in measured.latencies],
+            [latency for measured in done for latency in measured.latencies],
             max(measured.seconds for measured in done),
             sum(measured.client_cpu for measured in done) / len(done),
         )

@@ -122,7 +122,7 @@ class Copies:
 
     def __init__(self, rows: Sequence[TableRows], *, first: int = 1) -> None:
         self._rows = rows
-        (events,) = [one for one in rows if one.table == "events"]
+        (events,) = [row for row in rows if row.table == "events"]
         place = events.columns.index("position")
         positions = sorted(row[place] for row in events.rows)
         self._offsets = {position: offset for offset, position in enumerate(positions)}
@@ -131,7 +131,7 @@ class Copies:
     @property
     def statements(self) -> list[sql.Composed]:
         """Return one INSERT per table."""
-        return [one.statement() for one in self._rows]
+        return [row.statement() for row in self._rows]
 
     def next(self) -> list[list[Any]]:
         """Return the values of one copy, as a flat list per table."""
@@ -140,10 +140,10 @@ class Copies:
         return [
             [
                 self._value(column, value, base, fresh)
-                for row in one.rows
-                for column, value in zip(one.columns, row, strict=True)
+                for row in item.rows
+                for column, value in zip(item.columns, row, strict=True)
             ]
-            for one in self._rows
+            for item in self._rows
         ]
 
     def _value(self, column: str, value: Any, base: int, fresh: dict[object, object]) -> Any:

@@ -47,7 +47,7 @@ def generate(
     Raises:
         UserError: The database is not a migrated, empty one.
     """
-    began = told = time.monotonic()
+    began = result = time.monotonic()
     with BulkStore(conninfo) as store:
         shifts = planned(events, seed, store.log_id)
         last_hash, recorded_at, position = b"", START, 0
@@ -56,9 +56,9 @@ def generate(
             rows = {table: b"".join(chunks) for table, chunks in shift.others.items()}
             store.store({"events": with_bytes(shift.events, hashes), **rows})
             last_hash, recorded_at, position = hashes[-1], shift.recorded_at, shift.last_position
-            if tell and time.monotonic() - told >= TELL_SECONDS:
-                told = time.monotonic()
-                _tell(position, told - began)
+            if tell and time.monotonic() - result >= TELL_SECONDS:
+                result = time.monotonic()
+                _tell(position, result - began)
         store.flush()
         sent = time.monotonic() - began
         store.commit(position, recorded_at, last_hash)

@@ -188,10 +188,10 @@ class Talker:
             status, answer = await self._connection.ask(
                 "POST", f"/v1/runs/{run_id}/messages", MESSAGE
             )
-            said = json.loads(answer)
+            run = json.loads(answer)
             if status == 201:
-                return str(said["runId"])
-            if said.get("code") != "run_active":
+                return str(run["runId"])
+            if run.get("code") != "run_active":
                 raise RuntimeError(f"the message was answered with {status}: {answer[:300]!r}")
             await asyncio.sleep(BUSY_SECONDS)
 

@@ -207,9 +207,9 @@ def _measure_talking(folder: Path, matrix: Matrix) -> None:
             database.close()
 
 
-def _place(one: Cell) -> tuple[bool, int, int, int]:
+def _place(cell: Cell) -> tuple[bool, int, int, int]:
     names = (APPENDS, SPAWNS, EXECUTED, MESSAGES, LIVES)
-    return one.commits == SLOWED, names.index(one.name), one.processes, one.callers
+    return cell.commits == SLOWED, names.index(cell.name), cell.processes, cell.callers
 
 
 def _memory(server: Server, cells: Sequence[Cell]) -> list[Figure]:
@@ -217,7 +217,7 @@ def _memory(server: Server, cells: Sequence[Cell]) -> list[Figure]:
     if found is None:
         why = "this system does not tell"
         return [Figure("memory of a server process", "MiB", None, why)]
-    runs = sum(one.timing.done for one in cells if one.name in (EXECUTED, LIVES))
+    runs = sum(cell.timing.done for cell in cells if cell.name in (EXECUTED, LIVES))
     note = f"after {runs} runs"
     return [
         Figure("memory of a server process", "MiB", round(found[0], 1), note),

@@ -210,9 +210,9 @@ def frames(page: Page) -> tuple[int, float, float, float]:
     page.goto("/ui/tree")
     bars = page.get_by_role("application", name="Runs as bars in time")
     expect(bars).to_be_visible()
-    said = page.get_by_text(" runs. Arrows").inner_text()
+    text = page.get_by_text(" runs. Arrows").inner_text()
     a_second, drawn, taken = page.evaluate(FRAMES, FRAME_SECONDS)
-    number = int(said.split()[0].replace(",", ""))
+    number = int(text.split()[0].replace(",", ""))
     return number, float(a_second), float(drawn), float(percentile(taken, 0.95))
 
 

@@ -26,7 +26,7 @@ def process_use(stat: str, ticks_a_second: int) -> ProcessUse:
 
 def tree_seconds(processes: Mapping[int, ProcessUse], root: int) -> float:
     """Return the processor seconds of a process and everything below it."""
-    below = [pid for pid, one in processes.items() if one.parent == root]
+    below = [pid for pid, process in processes.items() if process.parent == root]
     own = processes[root].seconds if root in processes else 0.0
     return own + sum(tree_seconds(processes, pid) for pid in below)
 
@@ -46,7 +46,7 @@ def used_ms(before: Spent | None, after: Spent | None, acts: int) -> Spent | Non
     seconds = used(before, after)
     if seconds is None or not acts:
         return None
-    return Spent(*(1000 * one / acts for one in seconds))
+    return Spent(*(1000 * second / acts for second in seconds))
 
 
 def used(before: Spent | None, after: Spent | None) -> Spent | None:
@@ -85,5 +85,5 @@ def spent_by(server: int, database: int) -> Spent | None:
                 continue
             processes[int(path.name)] = process_use(text, ticks)
     # The keeper of the embedded server may be the service's child, or nobody's.
-    outside = {pid: one for pid, one in processes.items() if pid != database}
+    outside = {pid: process for pid, process in processes.items() if pid != database}
     return Spent(tree_seconds(outside, server), tree_seconds(processes, database))

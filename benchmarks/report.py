@@ -93,28 +93,28 @@ HEAD = (
 
 def table(cells: Sequence[Cell]) -> str:
     """Return the cells as a table, each beside its floor."""
-    return aligned([HEAD, *(_row(one) for one in cells)])
+    return aligned([HEAD, *(_row(cell) for cell in cells)])
 
 
-def _row(one: Cell) -> tuple[str, ...]:
-    ratio = one.ratio
+def _row(cell: Cell) -> tuple[str, ...]:
+    ratio = cell.ratio
     return (
-        one.name,
-        one.commits,
-        str(one.processes),
-        str(one.callers),
-        *_timed(one.timing),
-        *(_timed(one.floor) if one.floor else ("-",) * 4),
+        cell.name,
+        cell.commits,
+        str(cell.processes),
+        str(cell.callers),
+        *_timed(cell.timing),
+        *(_timed(cell.floor) if cell.floor else ("-",) * 4),
         f"{ratio:.2f}" if ratio is not None else "-",
     )
 
 
-def _timed(one: Timing) -> tuple[str, ...]:
+def _timed(timing: Timing) -> tuple[str, ...]:
     return (
-        f"{one.per_second:.1f}",
-        f"{one.p50_ms:.2f}",
-        f"{one.p99_ms:.2f}",
-        f"{one.client_cpu:.0%}",
+        f"{timing.per_second:.1f}",
+        f"{timing.p50_ms:.2f}",
+        f"{timing.p99_ms:.2f}",
+        f"{timing.client_cpu:.0%}",
     )
 
 
@@ -122,16 +122,20 @@ def figures_table(figures: Sequence[Figure]) -> str:
     """Return the figures as a table."""
     rows = [("what", "value", "unit")]
     rows += [
-        (one.name, "not measured" if one.value is None else f"{one.value:.1f}", _unit(one))
-        for one in figures
+        (
+            figure.name,
+            "not measured" if figure.value is None else f"{figure.value:.1f}",
+            _unit(figure),
+        )
+        for figure in figures
     ]
     return aligned(rows, right=(1,))
 
 
-def _unit(one: Figure) -> str:
-    if one.value is None:
-        return one.note
-    return f"{one.unit} ({one.note})" if one.note else one.unit
+def _unit(figure: Figure) -> str:
+    if figure.value is None:
+        return figure.note
+    return f"{figure.unit} ({figure.note})" if figure.note else figure.unit
 
 
 def aligned(rows: Sequence[tuple[str, ...]], right: Sequence[int] | None = None) -> str:
@@ -161,6 +165,6 @@ def document(
     return {
         "machine": machine,
         "notes": list(notes),
-        "cells": [{**asdict(one), "ratio": one.ratio} for one in cells],
-        "figures": [asdict(one) for one in figures],
+        "cells": [{**asdict(cell), "ratio": cell.ratio} for cell in cells],
+        "figures": [asdict(figure) for figure in figures],
     }

@@ -87,8 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"- before it began the machine had a load of {load_before}; it should have none")
     output = options.output or Path(".build/benchmarks") / f"{time.strftime('%Y%m%dT%H%M%S')}.json"
     output.parent.mkdir(parents=True, exist_ok=True)
-    told = machine() | {"loadBefore": load_before}
-    made = document(cells, figures, told, NOTES)
+    result = machine() | {"loadBefore": load_before}
+    made = document(cells, figures, result, NOTES)
     output.write_text(json.dumps(made, indent=2) + "\n", "utf-8")
     print(f"measured in {time.monotonic() - began:.0f} s, written to {output}")
     return 0
@@ -148,7 +148,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     if not 0 <= options.memory_runs <= MEMORY_RUNS_MAX:
         parser.error(f"--memory-runs must be from 0 to {MEMORY_RUNS_MAX}")
     alone = ("history", "standing", "time_travel", "ways")
-    if sum(getattr(options, f"{one}_only") for one in alone) > 1:
+    if sum(getattr(options, f"{item}_only") for item in alone) > 1:
         parser.error(
             "of --history-only, --standing-only, --time-travel-only and --ways-only one can be said"
         )

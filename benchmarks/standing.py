@@ -170,7 +170,7 @@ def _lives(
 
 def _median(cells: Sequence[Lives]) -> Lives:
     columns = zip(*cells, strict=True)
-    return Lives(*(None if None in one else median(one) for one in columns))  # type: ignore[arg-type]
+    return Lives(*(None if None in column else median(column) for column in columns))  # type: ignore[arg-type]
 
 
 def _cell_figures(name: str, found: Lives, rate: str, each: str) -> list[Figure]:

@@ -70,14 +70,14 @@ AS_OF: Mapping[str, PathOf] = {
     "agents": lambda one: f"/v1/agents?requester={one.session}&at=pos:{one.position}",
     "history of a run": lambda one: f"/v1/runs/{one.run_id}/history?at=pos:{one.position}",
     "explanation of a run": lambda one: f"/v1/runs/{one.run_id}/explain?at=pos:{one.position}",
-    "diff of a run": lambda one: f"{_diff(one)}&runId={one.run_id}",
+    "diff of a run": lambda run: f"{_diff(run)}&runId={run.run_id}",
     "diff of a tree": lambda one: f"{_diff(one)}&tree={one.session}",
     f"diff of the registry, {DIFF_EVENTS} events": _diff,
     "moment": lambda one: f"/v1/moments?at={one.at}",
 }
 """Reads as of a moment."""
 WHOLE: Mapping[str, PathOf] = {
-    "run, now": lambda one: f"/v1/runs/{one.run_id}",
+    "run, now": lambda run: f"/v1/runs/{run.run_id}",
     "registry page, now": lambda _: "/v1/runs?limit=50",
     "timeline, 50 bars and 100 buckets": lambda _: "/v1/timeline?limit=50&buckets=100",
     "timeline as of then": lambda one: f"/v1/timeline?limit=50&buckets=100&to=pos:{one.position}",
@@ -108,8 +108,8 @@ def measured_time_travel(folder: Path, events: int, seconds: float, processes: i
             title = f"what-if, {sizes[name]} events"
             figures += asyncio.run(measured_what_if(server, title, sizes[name]))
     for name, size in sizes.items():
-        for one in measured_copies(folder / name, folder / name / "data", size):
-            figures.append(Figure(f"{one.name}, {size} events", one.unit, one.value, one.note))
+        for copy in measured_copies(folder / name, folder / name / "data", size):
+            figures.append(Figure(f"{copy.name}, {size} events", copy.unit, copy.value, copy.note))
     return figures
 
 
@@ -148,20 +148,20 @@ def _make(folder: Path, events: int, processes: int) -> None:
 async def _measured_reads(
     servers: Mapping[str, Server], sizes: Mapping[str, int], seconds: float
 ) -> list[Figure]:
-    connections = {name: Connection(one.url, one.token) for name, one in servers.items()}
-    for one in connections.values():
-        await one.open()
+    connections = {name: Connection(server.url, server.token) for name, server in servers.items()}
+    for connection in connections.values():
+        await connection.open()
     try:
         figures = [
-            Figure(f"counting {sizes[name]} events behind a start", "s", await _counted(one))
-            for name, one in connections.items()
+            Figure(f"counting {sizes[name]} events behind a start", "s", await _counted(item))
+            for name, item in connections.items()
         ]
         subjects = {
             name: {
-                moment: await _subjects(one, position, short_of(sizes[LONG]))
+                moment: await _subjects(item, position, short_of(sizes[LONG]))
                 for moment, position in moments_of(sizes[name]).items()
             }
-            for name, one in connections.items()
+            for name, item in connections.items()
         }
         plans: list[tuple[str, str, PathOf]] = [
             *((read, moment, path) for read, path in AS_OF.items() for moment in MOMENTS),
@@ -178,14 +178,14 @@ async def _measured_reads(
             figures.append(beside(title, ordered, used))
         return figures
     finally:
-        for one in connections.values():
-            await one.close()
+        for connection in connections.values():
+            await connection.close()
 
 
 def _of_moment(subjects: Mapping[str, Sequence[Subject]], moment: str) -> list[Subject]:
     if moment != ALL:
         return list(subjects[moment])
-    found = [one for those in subjects.values() for one in those]
+    found = [item for those in subjects.values() for item in those]
     random.Random(SEED).shuffle(found)
     return found
 
@@ -207,12 +207,12 @@ async def _beside(
     while time.perf_counter() - began < seconds or len(taken[SHORT]) < SUBJECTS:
         for name, connection in connections.items():
             path = next(paths[name])
-            asked = time.perf_counter()
+            request = time.perf_counter()
             status, answer = await connection.ask("GET", path)
-            taken[name].append(time.perf_counter() - asked)
+            taken[name].append(time.perf_counter() - request)
             if status != 200:
                 raise RuntimeError(f"GET {path} was answered with {status}: {answer[:300]!r}")
-    return {name: sorted(one[1:]) for name, one in taken.items()}
+    return {name: sorted(submission[1:]) for name, submission in taken.items()}
 
 
 def beside(name: str, ordered: Mapping[str, Sequence[float]], used: Spent | None = None) -> Figure:
@@ -237,17 +237,17 @@ def beside(name: str, ordered: Mapping[str, Sequence[float]], used: Spent | None
 async def _subjects(connection: Connection, position: int, events: int) -> list[Subject]:
     """Return runs that a root session requested not long before, and consecutive positions."""
     page = await connection.read(f"/v1/runs?at=pos:{position}&limit=200")
-    found = [one for one in page["items"] if one["depth"] == 1][:SUBJECTS]
+    found = [item for item in page["items"] if item["depth"] == 1][:SUBJECTS]
     if not found:
         raise RuntimeError(f"no root session had a run as of position {position}")
     return [
         Subject(
             position=position + number * (events // SUBJECTS_PER_RECORD),
-            run_id=one["runId"],
-            session=quote(one["requesterSessionKey"], safe=""),
-            at=quote(one["createdAt"], safe=""),
+            run_id=run["runId"],
+            session=quote(run["requesterSessionKey"], safe=""),
+            at=quote(run["createdAt"], safe=""),
         )
-        for number, one in enumerate(found)
+        for number, run in enumerate(found)
     ]
 
 
@@ -260,6 +260,6 @@ async def _counted(connection: Connection) -> float:
         if status == 200:
             return round(waited, 2)
         if status != 503 or waited > COUNT_SECONDS_MAX:
-            said = json.loads(answer).get("detail")
-            raise RuntimeError(f"the events are not counted after {waited:.0f} s: {said}")
+            output = json.loads(answer).get("detail")
+            raise RuntimeError(f"the events are not counted after {waited:.0f} s: {output}")
         await asyncio.sleep(LOOK_SECONDS)

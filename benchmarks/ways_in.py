@@ -107,7 +107,7 @@ async def _cell(server: Server, callers: int, seconds: float) -> list[Figure]:
     opened: list[Connection | AsyncClient] = []
     blocking = Client(server.url, token=server.token)
     try:
-        turns = [await _ways(server, f"{callers}-{one}", opened) for one in range(callers)]
+        turns = [await _ways(server, f"{callers}-{number}", opened) for number in range(callers)]
         if callers == 1:
             turns[0][BLOCKING] = BlockingSpawner(blocking, "b").spawn
         for acts in turns:
@@ -125,9 +125,9 @@ async def _ways(
     server: Server, name: str, opened: list[Connection | AsyncClient]
 ) -> dict[str, Act]:
     connections = [Connection(server.url, server.token) for _ in (HTTP, KEYED, TOOLS)]
-    for one in connections:
-        await one.open()
-        opened.append(one)
+    for connection in connections:
+        await connection.open()
+        opened.append(connection)
     client = AsyncClient(server.url, token=server.token)
     opened.append(client)
     return {

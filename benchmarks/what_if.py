@@ -46,18 +46,18 @@ async def measured_what_if(server: Server, title: str, events: int) -> list[Figu
     found: dict[str, list[Decided]] = {name: [] for name in QUESTIONS}
     for _ in range(ROUNDS):
         for name, question in QUESTIONS.items():
-            asked = {"from": f"pos:{max(1, events - EVENTS_MAX)}", "to": f"pos:{events}"}
-            found[name].append(await _decided(server, {**question, **asked}))
+            request = {"from": f"pos:{max(1, events - EVENTS_MAX)}", "to": f"pos:{events}"}
+            found[name].append(await _decided(server, {**question, **request}))
     return [_figure(f"{title}: {name}", those) for name, those in found.items()]
 
 
 def _figure(name: str, rounds: Sequence[Decided]) -> Figure:
-    median = sorted(rounds, key=lambda one: one.seconds)[len(rounds) // 2]
+    median = sorted(rounds, key=lambda item: item.seconds)[len(rounds) // 2]
     note = f"{median.decisions} decisions; " + ", ".join(
         f"{count} {verdict}" for verdict, count in median.verdicts.items() if count
     )
     if median.used is not None:
-        server, postgres = (1000 * one / median.decisions for one in median.used)
+        server, postgres = (1000 * item / median.decisions for item in median.used)
         note += f"; {server:.2f} ms of a core each, PostgreSQL {postgres:.2f}"
     return Figure(name, "decisions/s", round(median.decisions / median.seconds, 1), note)
 

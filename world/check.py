@@ -72,7 +72,7 @@ def check(history: History) -> dict[str, list[str]]:
     """Return the first contradictions of each rule that is broken, by rule."""
     folded = Folded(history.events)
     found = {name: list(islice(rule(history, folded), TOLD_MAX)) for name, rule in RULES.items()}
-    return {name: told for name, told in found.items() if told}
+    return {name: value for name, value in found.items() if value}
 
 
 def summary(history: History) -> str:
@@ -80,8 +80,8 @@ def summary(history: History) -> str:
     kinds = Counter(
         f"{call.what} {'?' if call.status is None else call.status}" for call in history.calls
     )
-    told = ", ".join(f"{kind}: {count}" for kind, count in sorted(kinds.items()))
-    return f"{len(history.events)} events, {len(history.calls)} calls ({told})"
+    result = ", ".join(f"{kind}: {count}" for kind, count in sorted(kinds.items()))
+    return f"{len(history.events)} events, {len(history.calls)} calls ({result})"
 
 
 def main(folder: Path) -> int:
@@ -89,10 +89,10 @@ def main(folder: Path) -> int:
     history = read_history(folder)
     print(f"checked {summary(history)}")
     broken = check(history)
-    for name, told in broken.items():
+    for name, value in broken.items():
         print(f"VIOLATED {name}:")
-        for one in told:
-            print(f"  {one}")
+        for answer in value:
+            print(f"  {answer}")
     print("verdict: " + (f"{len(broken)} rules are violated" if broken else "no contradiction"))
     return 1 if broken else 0
 

@@ -166,8 +166,8 @@ def _judged(world: World, calls: list[Call]) -> Iterator[str]:
         # Some are so wrong that no rule can be asked.
         yield f"the history cannot be read: {error!r}"
         return
-    for rule, said in broken.items():
-        yield from (f"{rule}: {one}" for one in said)
+    for rule, value in broken.items():
+        yield from (f"{rule}: {line}" for line in value)
     for run_id, times in world.executed.items():
         if times > 1:
             yield f"run {run_id} was executed {times} times"
@@ -183,7 +183,7 @@ def _history(world: World, calls: list[Call]) -> History:
             inboxes.setdefault(row.requester, []).append((row.inbox_position, str(row.run_id)))
     return History(
         tuple(calls),
-        tuple(event_of_record(one) for one in store.events),
+        tuple(event_of_record(event) for event in store.events),
         {key: tuple((run, at) for at, run in sorted(found)) for key, found in inboxes.items()},
         CAP,
     )
@@ -282,7 +282,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int)
     parser.add_argument("--seeds", type=int, default=200)
-    parser.add_argument("--fault", choices=[one.name for one in Fault])
+    parser.add_argument("--fault", choices=[fault.name for fault in Fault])
     parser.add_argument("--faults", action="store_true", help="how many seeds find each fault")
     arguments = parser.parse_args()
     if arguments.faults:

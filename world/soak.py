@@ -166,8 +166,8 @@ class Load:
         faults = []
         if None in first or len(held) != cap:
             faults.append(f"at the end {len(held)} of {cap} places were free: {first}, {more}")
-        told = {status for what, status in self.known.answers if what == "spawn"}
-        if wrong := told - SPAWNS_OF_A_STORM:
+        statuses = {status for what, status in self.known.answers if what == "spawn"}
+        if wrong := statuses - SPAWNS_OF_A_STORM:
             faults.append(f"spawns were answered with {wrong}")
         return faults
 

@@ -121,12 +121,14 @@ def started(contender: Contender, place: Place) -> Iterator[Cell]:
             return
         python = installed_python(place.environments, contender.peer)
         port = free_port() if contender.door == "HTTP" else 0
-        asked: dict[str, Any] = {"port": port}
+        request: dict[str, Any] = {"port": port}
         if contender.peer != "restate":
-            asked["conninfo"] = _database(place.conninfo, contender.name)
+            request["conninfo"] = _database(place.conninfo, contender.name)
         program = str(PROGRAMS / f"{contender.peer}_life.py")
         log = place.folder / f"{contender.name}.log"
-        process = opened.enter_context(_process([str(python), program, json.dumps(asked)], {}, log))
+        process = opened.enter_context(
+            _process([str(python), program, json.dumps(request)], {}, log)
+        )
         _answer(process, START_SECONDS_MAX, log)
         meter = partial(spent_by, process.pid, place.postmaster)
         if contender.peer == "restate":
@@ -164,9 +166,9 @@ class _Requests:
     def measured(self, callers: int, seconds: float) -> Lives:
         def life(connection: Connection, _: int) -> Callable[[], Awaitable[object]]:
             async def live() -> None:
-                status, said = await connection.ask("POST", self._path, self._body)
+                status, output = await connection.ask("POST", self._path, self._body)
                 if status != 200:
-                    raise RuntimeError(f"a life was answered with {status}: {said[:300]!r}")
+                    raise RuntimeError(f"a life was answered with {status}: {output[:300]!r}")
 
             return live
 
@@ -183,16 +185,16 @@ async def _measured(
 ) -> Lives:
     connections = [Connection(url, token) for _ in range(callers)]
     try:
-        for one in connections:
-            await one.open()
-        lives = [life(one, caller) for caller, one in enumerate(connections)]
+        for connection in connections:
+            await connection.open()
+        lives = [life(item, caller) for caller, item in enumerate(connections)]
         await measure(lives, WARM_SECONDS)
         before = meter()
         measured = await measure(lives, seconds)
         return _lives(measured, before, meter())
     finally:
-        for one in connections:
-            await one.close()
+        for connection in connections:
+            await connection.close()
 
 
 def _lives(measured: Measured, before: Spent | None, after: Spent | None) -> Lives:
@@ -215,8 +217,8 @@ class _Program:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"callers": callers, "seconds": seconds}) + "\n")
         self._process.stdin.flush()
-        said = _answer(self._process, seconds + START_SECONDS_MAX, self._log)
-        return Measured(said["latencies"], said["seconds"])
+        output = _answer(self._process, seconds + START_SECONDS_MAX, self._log)
+        return Measured(output["latencies"], output["seconds"])
 
 
 @contextmanager

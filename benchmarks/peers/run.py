@@ -24,7 +24,7 @@ from infrastructure.server.database import open_database
 ROUNDS_MAX = 50
 SECONDS_MAX = 60.0
 CALLERS_MAX = 128
-PEERS = sorted({one.peer for one in CONTENDERS if one != OWN})
+PEERS = sorted({contender.peer for contender in CONTENDERS if contender != OWN})
 RULES = (
     "a round is one cell of each contender; the next round begins with another one, so that none"
     " always comes first, and what the machine does meanwhile falls on all of them",
@@ -46,7 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, store; 1 when a contender that was asked for is missing."""
     options = _options(arguments)
     began, load_before = time.monotonic(), round(os.getloadavg()[0], 1)
-    chosen = [one for one in CONTENDERS if one == OWN or one.peer in options.peers]
+    chosen = [
+        contender for contender in CONTENDERS if contender == OWN or contender.peer in options.peers
+    ]
     rounds: dict[tuple[Contender, int], list[Lives]] = {}
     missing: dict[str, str] = {}
     folder = Path(tempfile.mkdtemp(prefix="spawnlog-peers-"))
@@ -60,35 +62,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
             environments = options.environments.absolute()
             place = Place(folder, environments, database.conninfo, postmaster_of(home))
             cells: dict[Contender, Cell] = {}
-            for one in chosen:
+            for item in chosen:
                 try:
-                    cells[one] = opened.enter_context(started(one, place))
+                    cells[item] = opened.enter_context(started(item, place))
                 except (PeerMissing, RuntimeError) as error:
-                    _miss(one, error, missing)
+                    _miss(item, error, missing)
             for number in range(options.rounds):
                 _measure_round(number, cells, options, rounds, missing)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     found = summaries(rounds)
     print(f"{peers_table(found)}\n")
-    for one in chosen:
-        print(f"- {one.name}: {missing.get(one.name) or one.work}")
+    for item in chosen:
+        print(f"- {item.name}: {missing.get(item.name) or item.work}")
     for rule in RULES:
         print(f"- {rule}")
     print(f"- before it began the machine had a load of {load_before}; it should have none")
     name = f"peers-{time.strftime('%Y%m%dT%H%M%S')}.json"
     output = options.output or Path(".build/benchmarks") / name
     output.parent.mkdir(parents=True, exist_ok=True)
-    told = machine() | {"loadBefore": load_before}
-    made = peers_document(found, rounds, missing, told, RULES)
+    result = machine() | {"loadBefore": load_before}
+    made = peers_document(found, rounds, missing, result, RULES)
     output.write_text(json.dumps(made, indent=2) + "\n", "utf-8")
     print(f"measured in {time.monotonic() - began:.0f} s, written to {output}")
     return 1 if missing else 0
 
 
-def _miss(one: Contender, error: Exception, missing: dict[str, str]) -> None:
-    missing[one.name] = str(error)
-    print(f"NOT MEASURED: {one.name}: {error}", file=sys.stderr)
+def _miss(contender: Contender, error: Exception, missing: dict[str, str]) -> None:
+    missing[contender.name] = str(error)
+    print(f"NOT MEASURED: {contender.name}: {error}", file=sys.stderr)
 
 
 def _measure_round(
@@ -101,19 +103,19 @@ def _measure_round(
     first = number % max(1, len(cells))
     order = list(cells)
     for callers in options.callers:
-        for one in order[first:] + order[:first]:
-            if one not in cells:
+        for item in order[first:] + order[:first]:
+            if item not in cells:
                 continue
             try:
-                found = cells[one](callers, options.seconds)
+                found = cells[item](callers, options.seconds)
             except (RuntimeError, OSError, TimeoutError, EOFError, ExceptionGroup) as error:
                 # Its further cells would fail as well, and those of the others are worth having.
-                del cells[one]
-                _miss(one, error, missing)
+                del cells[item]
+                _miss(item, error, missing)
                 continue
-            rounds.setdefault((one, callers), []).append(found)
+            rounds.setdefault((item, callers), []).append(found)
             print(
-                f"round {number + 1}, {callers} callers, {one.name}:"
+                f"round {number + 1}, {callers} callers, {item.name}:"
                 f" {found.timing.per_second:.0f}/s",
                 file=sys.stderr,
             )

@@ -34,10 +34,12 @@ Rounds = Mapping[tuple[Contender, int], Sequence[Lives]]
 
 def summaries(rounds: Rounds) -> list[Summary]:
     """Return a summary of each measured contender and number of callers, ordered by callers."""
-    medians = {key: median(one.timing.per_second for one in lives) for key, lives in rounds.items()}
+    medians = {
+        key: median(life.timing.per_second for life in lives) for key, lives in rounds.items()
+    }
     made: list[Summary] = []
     for (contender, callers), lives in sorted(rounds.items(), key=lambda item: item[0][1]):
-        rates = [one.timing.per_second for one in lives]
+        rates = [life.timing.per_second for life in lives]
         found = medians[contender, callers]
         own = medians.get((OWN, callers))
         ratio = own / found if own is not None and contender != OWN and found else None
@@ -49,8 +51,8 @@ def summaries(rounds: Rounds) -> list[Summary]:
                 found,
                 max(rates),
                 min(rates),
-                median(one.timing.p50_ms for one in lives),
-                _median_cpu([one.cpu_ms for one in lives]),
+                median(life.timing.p50_ms for life in lives),
+                _median_cpu([life.cpu_ms for life in lives]),
                 ratio,
             )
         )
@@ -58,7 +60,7 @@ def summaries(rounds: Rounds) -> list[Summary]:
 
 
 def _median_cpu(rounds: Sequence[Spent | None]) -> Spent | None:
-    known = [one for one in rounds if one is not None]
+    known = [item for item in rounds if item is not None]
     return Spent(*map(median, zip(*known, strict=True))) if known else None
 
 
@@ -72,14 +74,14 @@ def peers_table(found: Sequence[Summary]) -> str:
     """Return the summaries as a table."""
     rows = [
         (
-            one.contender.peer,
-            one.contender.door,
-            str(one.callers),
-            *(f"{value:.1f}" for value in (one.median, one.best, one.worst, one.p50_ms)),
-            *(("-", "-") if one.cpu_ms is None else (f"{value:.2f}" for value in one.cpu_ms)),
-            "-" if one.ratio is None else f"{one.ratio:.2f}",
+            item.contender.peer,
+            item.contender.door,
+            str(item.callers),
+            *(f"{value:.1f}" for value in (item.median, item.best, item.worst, item.p50_ms)),
+            *(("-", "-") if item.cpu_ms is None else (f"{value:.2f}" for value in item.cpu_ms)),
+            "-" if item.ratio is None else f"{item.ratio:.2f}",
         )
-        for one in found
+        for item in found
     ]
     return aligned([HEAD, *rows])
 
@@ -98,18 +100,20 @@ def peers_document(
         "missing": dict(missing),
         "contenders": [
             {
-                "contender": one.contender.name,
-                "work": one.contender.work,
-                "callers": one.callers,
-                "median": one.median,
-                "best": one.best,
-                "worst": one.worst,
-                "p50Ms": one.p50_ms,
-                "serverCpuMs": one.cpu_ms.server if one.cpu_ms is not None else None,
-                "databaseCpuMs": one.cpu_ms.postgres if one.cpu_ms is not None else None,
-                "ratio": one.ratio,
-                "rounds": [lives.timing.per_second for lives in rounds[one.contender, one.callers]],
+                "contender": item.contender.name,
+                "work": item.contender.work,
+                "callers": item.callers,
+                "median": item.median,
+                "best": item.best,
+                "worst": item.worst,
+                "p50Ms": item.p50_ms,
+                "serverCpuMs": item.cpu_ms.server if item.cpu_ms is not None else None,
+                "databaseCpuMs": item.cpu_ms.postgres if item.cpu_ms is not None else None,
+                "ratio": item.ratio,
+                "rounds": [
+                    lives.timing.per_second for lives in rounds[item.contender, item.callers]
+                ],
             }
-            for one in found
+            for item in found
         ],
     }

@@ -70,7 +70,7 @@ class Places(Stream):
         if event.type == "ChildAdmitted":
             counted = (*counted, run_id)
         elif event.type == "ChildReleased":
-            counted = tuple(one for one in counted if one != run_id)
+            counted = tuple(item for item in counted if item != run_id)
         self._counted.append(counted)
 
     def counted_at(self, position: int) -> list[str]:
@@ -79,13 +79,13 @@ class Places(Stream):
 
     def own_runs_at(self, position: int) -> list[str]:
         """Return the child session's own runs at a position, newest first."""
-        began = [one for one in self.until(position) if one.type in OWN_RUNS]
-        runs = [one.facts.get("runId") for one in began]
+        began = [event for event in self.until(position) if event.type in OWN_RUNS]
+        runs = [item.facts.get("runId") for item in began]
         return [str(run_id) for run_id in reversed(runs) if run_id is not None]
 
     def is_closed_at(self, position: int) -> bool:
         """Return True if the session was closed by then."""
-        return any(one.type == "SessionClosed" for one in self.until(position))
+        return any(event.type == "SessionClosed" for event in self.until(position))
 
 
 class Lanes:
@@ -193,9 +193,9 @@ class Folded:
         own = session.own_runs_at(position)
         if own and self.stage_at(own[0], position) not in DONE:
             return True
-        asked = self.by_requester.get(session_key, Stream())
+        answer = self.by_requester.get(session_key, Stream())
         return any(
-            self.stage_at(str(one.run_id), position) not in DONE for one in asked.until(position)
+            self.stage_at(str(run.run_id), position) not in DONE for run in answer.until(position)
         )
 
     def stage_at(self, run_id: str, position: int) -> str | None:
@@ -209,7 +209,11 @@ class Folded:
     def outcome_at(self, run_id: str, position: int) -> str | None:
         """Return the outcome of a run, or None if it has not ended."""
         stream = self.runs.get(run_id)
-        ends = [one for one in (stream.until(position) if stream else ()) if one.type == "RunEnded"]
+        ends = [
+            event
+            for event in (stream.until(position) if stream else ())
+            if event.type == "RunEnded"
+        ]
         return str(ends[0].facts["outcome"]) if ends else None
 
 

@@ -94,9 +94,9 @@ def places_are_free_again(history: History, folded: Folded) -> Iterator[str]:
 def batches_are_whole(history: History, folded: Folded) -> Iterator[str]:
     """Yield batches that were not requested in one append, or not all created or refused in one."""
     for batch_id, members in folded.batches.items():
-        ids = [str(one.run_id) for one in members]
-        named = [list(one.facts["batch"]["runIds"]) for one in members]
-        if named != [ids] * len(ids) or len({one.append_last for one in members}) != 1:
+        ids = [str(member.run_id) for member in members]
+        named = [list(member.facts["batch"]["runIds"]) for member in members]
+        if named != [ids] * len(ids) or len({member.append_last for member in members}) != 1:
             yield f"batch {batch_id} was not asked for in one append: {', '.join(ids)}"
         decided = [
             event for run_id in ids for event in folded.runs[run_id].events if event.type in DECIDED

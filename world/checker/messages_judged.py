@@ -31,14 +31,14 @@ def accepted_messages_are_recorded(history: History, folded: Folded) -> Iterator
             continue
         received = folded.asked_by(call)
         run_id = call.answer["runId"]
-        if [one.run_id for one in received] != [run_id]:
+        if [run.run_id for run in received] != [run_id]:
             yield f"{call.told} was accepted as {run_id}; on record are {ids_of(received)}"
             continue
-        (one,) = received
-        told = (call.answer["continues"], call.answer["childSessionKey"])
-        there = (one.facts["continues"], one.facts["childSessionKey"])
-        if told != there:
-            yield f"{call.told} was told of {told}, on record is {there}"
+        (event,) = received
+        result = (call.answer["continues"], call.answer["childSessionKey"])
+        there = (event.facts["continues"], event.facts["childSessionKey"])
+        if result != there:
+            yield f"{call.told} was told of {result}, on record is {there}"
         if folded.session_of.get(str(call.about)) != there[1]:
             yield f"{call.told} was sent to {call.about}, and went to {there[1]}"
         queued = [event.position for event in folded.runs[run_id].events if _is_queued(event)]
@@ -57,14 +57,14 @@ def queued_messages_are_recorded(history: History, folded: Folded) -> Iterator[s
             continue
         run_id, behind = call.answer["runId"], call.answer["continues"]
         queued = folded.queued.get(str(run_id), [])
-        streams = [one.stream for one in queued]
+        streams = [event.stream for event in queued]
         if streams != [f"run:{behind}"]:
             yield f"{call.told} waits behind {behind}; on record is {streams}"
             continue
         if queued[0].position > (call.position or 0):
             yield f"{call.told} waits at {call.position}, and is on record at {queued[0].position}"
         received = folded.asked_by(call)
-        if [one.run_id for one in received] not in ([], [run_id]):
+        if [run.run_id for run in received] not in ([], [run_id]):
             yield f"{call.told} waits for {run_id}; on record are {ids_of(received)}"
         if bool(received) == (run_id in folded.dropped):
             yield f"{call.told} is neither a run nor dropped, or it is both"
@@ -81,7 +81,7 @@ def sessions_go_on_in_turn(history: History, folded: Folded) -> Iterator[str]:
             continue
         position, key = received.position, str(received.facts["childSessionKey"])
         together = history.events[position - 1 : received.append_last]
-        types = Counter(one.type for one in together)
+        types = Counter(event.type for event in together)
         before = position - 1
         if dict(types) in (TURNED_AWAY, TURNED_AWAY_LATER):
             continue
@@ -109,10 +109,12 @@ def _places(received: Event, together: tuple[Event, ...]) -> Iterator[str]:
         "RunContinued": (f"run:{received.facts['continues']}", run_id),
         "SessionContinued": (f"session:{key}", run_id),
     }
-    for one in together:
-        found = (one.stream, one.facts.get("runId"))
-        if found != expected.get(one.type, found):
-            yield f"the {one.type} at {one.position} is about {found}, not {expected[one.type]}"
+    for event in together:
+        found = (event.stream, event.facts.get("runId"))
+        if found != expected.get(event.type, found):
+            yield (
+                f"the {event.type} at {event.position} is about {found}, not {expected[event.type]}"
+            )
 
 
 def put_away_in_turn(history: History, _: Folded) -> Iterator[str]:
@@ -135,8 +137,8 @@ def turned_away_for_a_reason(history: History, folded: Folded) -> Iterator[str]:
     The reason must hold at some position between the last known one before the call and that of the
     answer. A stopping run may end in the transaction that the answer names.
     """
-    told = [call for call in history.calls if call.position is not None]
-    high = {id(call): most for call, most in after_the_highest(told, _messages(history))}
+    calls = [call for call in history.calls if call.position is not None]
+    high = {id(call): most for call, most in after_the_highest(calls, _messages(history))}
     for call in _messages(history):
         key = folded.session_of.get(str(call.about))
         position = call.position
@@ -150,7 +152,7 @@ def turned_away_for_a_reason(history: History, folded: Folded) -> Iterator[str]:
             later = session.between(high[id(call)], position)
             if not (
                 folded.is_busy_at(key, high[id(call)])
-                or any(one.type in ("SessionContinued", "ChildAdmitted") for one in later)
+                or any(item.type in ("SessionContinued", "ChildAdmitted") for item in later)
                 or _ends_above(folded, str(call.about), high[id(call)], position)
             ):
                 yield f"{call.told} was told that {key} is at work, and it was not until {position}"
@@ -206,13 +208,13 @@ def _is_put_away(folded: Folded, key: str, position: int) -> bool:
         return True
     if not own:
         return False
-    asked = folded.runs[own[0]].events[0].facts
-    stays, is_deleted = asked.get("mode") == "session", asked.get("cleanup") == "delete"
+    facts = folded.runs[own[0]].events[0].facts
+    stays, is_deleted = facts.get("mode") == "session", facts.get("cleanup") == "delete"
     if folded.outcome_at(own[0], position) == "stopped":
         return stays or is_deleted
     if folded.stage_at(own[0], position) == "announced":
         return is_deleted and not stays
-    until = {one.type for one in folded.runs[own[0]].until(position)}
+    until = {event.type for event in folded.runs[own[0]].until(position)}
     return (stays or is_deleted) and "StopRequested" in until and "RunEnded" not in until
 
 

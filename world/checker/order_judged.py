@@ -16,12 +16,12 @@ def promises_are_kept(history: History, _: Folded) -> Iterator[str]:
 
     A server that is not ready may know only the positions that it returned itself.
     """
-    told = [call for call in history.calls if call.position is not None]
-    now = [call for call in told if call.at is None]
-    judged = list(after_the_highest(told, [one for one in now if one.status != UNREADY]))
-    for server in {call.server for call in told}:
-        own = [call for call in told if call.server == server]
-        unready = [one for one in now if one.status == UNREADY and one.server == server]
+    calls = [call for call in history.calls if call.position is not None]
+    now = [call for call in calls if call.at is None]
+    judged = list(after_the_highest(calls, [item for item in now if item.status != UNREADY]))
+    for server in {call.server for call in calls}:
+        own = [call for call in calls if call.server == server]
+        unready = [item for item in now if item.status == UNREADY and item.server == server]
         judged += after_the_highest(own, unready)
     for call, high in judged:
         if (call.position or 0) < high:
@@ -32,11 +32,11 @@ def spawns_in_order(history: History, folded: Folded) -> Iterator[str]:
     """Yield spawns and messages recorded before a position that was known when they were first
     sent.
     """
-    told = [call for call in history.calls if call.position is not None]
-    for call, high in after_the_highest(told, _first_asked(history.calls)):
-        for asked in folded.asked_by(call):
-            if asked.position <= high:
-                yield f"{call.told} is on record at {asked.position}, after {high} had been told"
+    calls = [call for call in history.calls if call.position is not None]
+    for call, high in after_the_highest(calls, _first_asked(history.calls)):
+        for item in folded.asked_by(call):
+            if item.position <= high:
+                yield f"{call.told} is on record at {item.position}, after {high} had been told"
 
 
 def answers_behind_what_they_tell(history: History, folded: Folded) -> Iterator[str]:
@@ -44,12 +44,12 @@ def answers_behind_what_they_tell(history: History, folded: Folded) -> Iterator[
     for call in history.calls:
         if call.what not in ASKED or call.position is None:
             continue
-        for one in (call.answer, *call.answer.get("runs", ())):
-            stream = folded.runs.get(str(one.get("runId")))
+        for run in (call.answer, *call.answer.get("runs", ())):
+            stream = folded.runs.get(str(run.get("runId")))
             first: Event | None = stream.events[0] if stream else None
             if call.status == 202:
                 # The run comes later; what is told of is the message that waits for it.
-                first = next(iter(folded.queued.get(str(one.get("runId")), ())), None)
+                first = next(iter(folded.queued.get(str(run.get("runId")), ())), None)
             if first is not None and call.position < first.position:
                 yield f"{call.told} was answered at {call.position} about position {first.position}"
 
@@ -78,7 +78,7 @@ def _first_asked(calls: Iterable[Call]) -> list[Call]:
     done.
     """
     first: dict[str, Call] = {}
-    for call in sorted((one for one in calls if one.what in ASKED), key=attrgetter("began")):
+    for call in sorted((call for call in calls if call.what in ASKED), key=attrgetter("began")):
         first.setdefault(str(call.label), call)
     return list(first.values())
 

@@ -17,8 +17,8 @@ def runs_as_recorded(history: History, folded: Folded) -> Iterator[str]:
 def lists_as_recorded(history: History, folded: Folded) -> Iterator[str]:
     """Yield pages of the registry that lack a run, have a wrong order, or show another position."""
     for call, position in _reads(history, "runs"):
-        asked = folded.by_requester.get(str(call.about), Stream())
-        there = [str(one.run_id) for one in asked.last(position, call.answer["limit"])]
+        answer = folded.by_requester.get(str(call.about), Stream())
+        there = [str(run.run_id) for run in answer.last(position, call.answer["limit"])]
         shown = [item["runId"] for item in call.answer["items"]]
         if shown != there:
             yield f"{call.told} at {position} shows {shown[:3]} …, on record are {there[:3]} …"
@@ -65,8 +65,8 @@ def inboxes_as_recorded(history: History, folded: Folded) -> Iterator[str]:
     for call, position in _reads(history, "inbox"):
         announced = folded.announced.get(str(call.about), Stream())
         entries = [
-            (str(one.run_id), one.position, _is_taken(folded, str(one.run_id), position))
-            for one in announced.between(call.answer["after"], position)
+            (str(event.run_id), event.position, _is_taken(folded, str(event.run_id), position))
+            for event in announced.between(call.answer["after"], position)
         ]
         shown = [
             (item["runId"], item["position"], item["state"] == "acknowledged")

@@ -35,24 +35,24 @@ def accepted_are_recorded(history: History, folded: Folded) -> Iterator[str]:
     for call in history.calls:
         if call.what not in ("spawn", "batch") or call.status != 201:
             continue
-        told, asked = call.answer.get("runs", [call.answer]), folded.asked_by(call)
-        ids = [one["runId"] for one in told]
-        if ids != [one.run_id for one in asked]:
-            yield f"{call.told} was accepted as {ids}; on record are {ids_of(asked)}"
+        result, request = call.answer.get("runs", [call.answer]), folded.asked_by(call)
+        ids = [run["runId"] for run in result]
+        if ids != [run.run_id for run in request]:
+            yield f"{call.told} was accepted as {ids}; on record are {ids_of(request)}"
             continue
-        if any(one.requester != call.requester for one in asked):
-            yield f"{call.told} is on record for {asked[0].requester}"
-        if call.answer.get("batchId") != asked[0].facts.get("batch", {}).get("batchId"):
+        if any(request.requester != call.requester for request in request):
+            yield f"{call.told} is on record for {request[0].requester}"
+        if call.answer.get("batchId") != request[0].facts.get("batch", {}).get("batchId"):
             yield f"{call.told} was told of batch {call.answer['batchId']}, which is another"
-        labels = [one.facts["label"] for one in asked]
-        if labels != [one.get("label", call.label) for one in told]:
+        labels = [request.facts["label"] for request in request]
+        if labels != [answer.get("label", call.label) for answer in result]:
             yield f"{call.told} was told of other labels than {labels}"
-        for one in told:
-            events = folded.runs[one["runId"]].events
+        for item in result:
+            events = folded.runs[item["runId"]].events
             created = [event for event in events if event.type == "SessionCreated"]
             keys = [event.facts["childSessionKey"] for event in created]
-            if keys != [one["childSessionKey"]] or created[0].position > (call.position or 0):
-                yield f"{call.told} was told of session {one['childSessionKey']} too early"
+            if keys != [item["childSessionKey"]] or created[0].position > (call.position or 0):
+                yield f"{call.told} was told of session {item['childSessionKey']} too early"
 
 
 def refused_are_recorded(history: History, folded: Folded) -> Iterator[str]:
@@ -63,13 +63,13 @@ def refused_are_recorded(history: History, folded: Folded) -> Iterator[str]:
         rule, run_id = call.answer.get("rule"), call.answer.get("runId")
         if call.status not in (403, 422) or rule is None:
             continue
-        asked = folded.asked_by(call)
-        ids = [one.run_id for one in asked]
+        request = folded.asked_by(call)
+        ids = [run.run_id for run in request]
         if run_id not in ids or (call.what != "batch" and len(ids) > 1):
-            yield f"{call.told} was refused as {run_id}; on record are {ids_of(asked)}"
+            yield f"{call.told} was refused as {run_id}; on record are {ids_of(request)}"
             continue
         events = folded.runs[str(run_id)].events
-        rules = [one.facts["rule"] for one in events if one.type == "SpawnRefused"]
+        rules = [event.facts["rule"] for event in events if event.type == "SpawnRefused"]
         if rules != [rule]:
             yield f"{call.told} was refused by {rule}, on record by {rules}"
 
@@ -80,11 +80,11 @@ def refused_by_the_cap(history: History, folded: Folded) -> Iterator[str]:
         stream = folded.runs.get(str(call.answer.get("runId")))
         if call.answer.get("rule") != "active_children" or stream is None:
             continue
-        asked = stream.events[0]
-        session = folded.sessions.get(asked.requester, Places())
-        told = call.answer.get("current"), call.answer.get("limit")
-        if told != (there := (len(session.counted_at(asked.position)), history.cap)):
-            yield f"{call.told} was told of {told} active children; on record are {there}"
+        request = stream.events[0]
+        session = folded.sessions.get(request.requester, Places())
+        result = call.answer.get("current"), call.answer.get("limit")
+        if result != (there := (len(session.counted_at(request.position)), history.cap)):
+            yield f"{call.told} was told of {result} active children; on record are {there}"
 
 
 def asked_once_is_recorded_once(history: History, folded: Folded) -> Iterator[str]:
@@ -100,11 +100,11 @@ def asked_once_is_recorded_once(history: History, folded: Folded) -> Iterator[st
         if request not in asked:
             yield f"position {found[0][0].position} is a {request[0]} that nobody has asked for"
             continue
-        told = asked[request][0].told
+        result = asked[request][0].told
         if len(found) > 1:
-            yield f"{told} is on record {len(found)} times: {ids_of([one[0] for one in found])}"
+            yield f"{result} is on record {len(found)} times: {ids_of([item[0] for item in found])}"
         elif all(call.answer.get("code") in TURNED_AWAY for call in asked[request]):
-            yield f"{told} was turned away without a record, and is on record"
+            yield f"{result} was turned away without a record, and is on record"
     for request, calls in asked.items():
         if request in folded.asked_for or any(call.status == 202 for call in calls):
             continue
@@ -117,7 +117,9 @@ def one_key_is_one_run(history: History, folded: Folded) -> Iterator[str]:
     """Yield keys whose repetitions, with the same body, were answered with different runs or
     batches.
     """
-    batches = {one.run_id: batch for batch, members in folded.batches.items() for one in members}
+    batches = {
+        member.run_id: batch for batch, members in folded.batches.items() for member in members
+    }
     runs: dict[str, dict[str, str]] = {}
     for call in history.calls:
         run_id = call.answer.get("runId")
@@ -135,10 +137,10 @@ def announced_once(history: History, folded: Folded) -> Iterator[str]:
     A run that was stopped together with its requester may be missing.
     """
     stopped = _below_stopped_sessions(history, folded)
-    for requester, asked in folded.by_requester.items():
+    for requester, value in folded.by_requester.items():
         announced = folded.announced.get(requester)
         entries = [
-            (str(one.run_id), one.position) for one in (announced.events if announced else ())
+            (str(event.run_id), event.position) for event in (announced.events if announced else ())
         ]
         kept = list(history.inboxes.get(requester, ()))
         for entry in sorted(set(entries) - set(kept)):
@@ -147,14 +149,14 @@ def announced_once(history: History, folded: Folded) -> Iterator[str]:
             yield f"the inbox of {requester} has run {entry[0]}, which was never announced there"
         if len(kept) != len(set(kept)):
             yield f"the inbox of {requester} repeats itself"
-        told = {run_id for run_id, _ in kept}
-        for one in asked.events:
-            events = folded.runs[str(one.run_id)].events
+        run_ids = {run_id for run_id, _ in kept}
+        for run in value.events:
+            events = folded.runs[str(run.run_id)].events
             types = [event.type for event in events]
-            if not {"RunQueued", "RunWaits"} & set(types) or one.run_id in told:
+            if not {"RunQueued", "RunWaits"} & set(types) or run.run_id in run_ids:
                 continue
             if not _stopped_with_requester(events, requester, stopped):
-                yield f"run {one.run_id} was accepted and {requester} was never told of its end"
+                yield f"run {run.run_id} was accepted and {requester} was never told of its end"
 
 
 def _below_stopped_sessions(history: History, folded: Folded) -> set[str]:
@@ -212,6 +214,6 @@ def _spawns(history: History) -> Iterator[Call]:
     return (call for call in history.calls if call.what == "spawn")
 
 
-def ids_of(asked: Sequence[Event]) -> str:
+def ids_of(events: Sequence[Event]) -> str:
     """Return the ids of the runs that these events began, for a report."""
-    return ", ".join(str(one.run_id) for one in asked) or "none"
+    return ", ".join(str(run.run_id) for run in events) or "none"

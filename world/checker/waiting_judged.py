@@ -12,7 +12,7 @@ GOES_ON = ("RunQueued", "RunEnded")
 def queued_when_all_is_met(history: History, folded: Folded) -> Iterator[str]:
     """Yield runs that were queued or claimed before each dependency was met once."""
     for run_id, stream in folded.runs.items():
-        awaited = sorted(one["runId"] for one in _dependencies(stream))
+        awaited = sorted(dependency["runId"] for dependency in _dependencies(stream))
         met: list[str] = []
         for event in stream.events:
             if event.type == "DependencyMet":
@@ -26,7 +26,7 @@ def queued_when_all_is_met(history: History, folded: Folded) -> Iterator[str]:
 def met_when_done(history: History, folded: Folded) -> Iterator[str]:
     """Yield met dependencies whose run had not ended as required, with all runs below it."""
     for run_id, stream in folded.runs.items():
-        needs = {one["runId"]: one["require"] for one in _dependencies(stream)}
+        needs = {dependency["runId"]: dependency["require"] for dependency in _dependencies(stream)}
         for event in stream.events:
             if event.type != "DependencyMet":
                 continue
@@ -47,9 +47,9 @@ def failed_for_a_reason(history: History, folded: Folded) -> Iterator[str]:
             word = event.facts.get("reason" if event.type == "RunEnded" else "rule")
             if event.type not in ("RunEnded", "SpawnRefused") or word != "dependency_failed":
                 continue
-            if any(one.type in ("RunQueued", "RunStarted") for one in stream.events):
+            if any(event.type in ("RunQueued", "RunStarted") for event in stream.events):
                 yield f"run {run_id} started, and failed for another"
-            if not any(_failed(one, event, folded) for one in _dependencies(stream)):
+            if not any(_failed(dependency, event, folded) for dependency in _dependencies(stream)):
                 yield f"run {run_id} failed at {event.position} for another that did not"
 
 
@@ -60,7 +60,7 @@ def those_that_wait_go_on(history: History, folded: Folded) -> Iterator[str]:
         if "RunWaits" in types and not set(GOES_ON) & set(types[types.index("RunWaits") :]):
             yield f"run {run_id} waits for ever"
         waits = [event for event in stream.events if event.type == "RunWaits"]
-        awaited = {one["runId"] for one in _dependencies(stream)}
+        awaited = {dependency["runId"] for dependency in _dependencies(stream)}
         for event in waits:
             if not set(event.facts["runIds"]) <= awaited:
                 yield f"run {run_id} waits for what it does not depend on"
@@ -86,12 +86,12 @@ def _at_work_below(run_id: str, position: int, folded: Folded) -> str | None:
     A run that was announced waits for no new ones.
     """
     stream = folded.runs[run_id]
-    announced = [one.position for one in stream.events if one.type == "RunAnnounced"]
+    announced = [event.position for event in stream.events if event.type == "RunAnnounced"]
     position = min([position, *announced])
     below = folded.by_requester.get(folded.session_of.get(run_id, ""), Stream())
-    for one in below.until(position):
-        if folded.stage_at(str(one.run_id), position) not in DONE:
-            return str(one.run_id)
+    for run in below.until(position):
+        if folded.stage_at(str(run.run_id), position) not in DONE:
+            return str(run.run_id)
     return None
 
 

@@ -79,8 +79,8 @@ def asked(log: FamilyLog, life: Life, kind: str, lane_width: int) -> RunCommand:
         return COMMANDS[kind](run, run.epoch)
     held = sum(
         1
-        for one in log.fold.runs.values()
-        if one.depth == run.depth and one.stage in ("queued", "started") and one.holder
+        for item in log.fold.runs.values()
+        if item.depth == run.depth and item.stage in ("queued", "started") and item.holder
     )
     return ask.claim(
         lane_width=lane_width,
@@ -235,12 +235,14 @@ class Lives(RuleBasedStateMachine):
         last = self.tree.last(session)
         assert last is not None
         count = len(self.tree.counted(last.by))
-        told = messages.send(self.tree, name, session)
-        if told in ERRORS:
-            self.refused(lambda: self.log.message(name, session, last=read), ERRORS[told])
+        answer = messages.send(self.tree, name, session)
+        if answer in ERRORS:
+            self.refused(lambda: self.log.message(name, session, last=read), ERRORS[answer])
             return
         self.log.message(name, session, last=read)
-        received = next(one for one in reversed(self.log.recorded) if one.stamp.version == 1).event
+        received = next(
+            event for event in reversed(self.log.recorded) if event.stamp.version == 1
+        ).event
         assert isinstance(received, MessageReceived)
         facts = received.facts
         assert (facts.active_children, facts.max_children) == (count, self.tree.max_children)
@@ -290,8 +292,8 @@ class Lives(RuleBasedStateMachine):
     @precondition(lambda self: self.tree.lives)
     @rule(pick=PICK)
     def put_away_some_that_is_due(self, pick: int) -> None:
-        lives = [one for one in self.tree.lives.values() if one.stage == "announced"]
-        due = [one for one in lives if messages.is_due(one)]
+        lives = [run for run in self.tree.lives.values() if run.stage == "announced"]
+        due = [life for life in lives if messages.is_due(life)]
         if due:
             self.tell(due[-1 - pick % len(due)], "archive")
 
@@ -303,7 +305,9 @@ class Lives(RuleBasedStateMachine):
         """Send a message to a child whose requester waits for another child, is about to be
         announced, or was announced.
         """
-        below = [one for one in self.tree.sessions()[1:] if self.tree.lives[one].by != "main"]
+        below = [
+            session for session in self.tree.sessions()[1:] if self.tree.lives[session].by != "main"
+        ]
         if not below:
             return
         session = below[pick % len(below)]
@@ -338,11 +342,11 @@ class Lives(RuleBasedStateMachine):
         against = self.tree.rule_against(by, places=count)
         taken = len(self.tree.counted(by))
         ask_for_all(self.log, names, by)
-        ends = [one.event for one in self.log.recorded[-count:]]
+        ends = [event.event for event in self.log.recorded[-count:]]
         if against:
-            assert [one.rule for one in ends if isinstance(one, SpawnRefused)] == [against] * count
+            assert [end.rule for end in ends if isinstance(end, SpawnRefused)] == [against] * count
         else:
-            places = [one.active_children for one in ends if isinstance(one, ChildAdmitted)]
+            places = [end.active_children for end in ends if isinstance(end, ChildAdmitted)]
             assert places == [*range(taken, taken + count)]
         lives = [self.tree.add(name, by, against) for name in names]
         self.appended()

@@ -22,13 +22,13 @@ def replays(recorded: list[Recorded], seen: list[States]) -> None:
     """Assert that the stored events, folded from the beginning, give every state that was seen."""
     fold = Fold((), ())
     states = {position: (runs, sessions) for position, runs, sessions in seen}
-    for one in recorded:
-        fold.apply(one.stream, stored_and_read(one.event), one.stamp)
-        run_id, key = run_id_of(one.stream), session_key_of(one.stream)
+    for event in recorded:
+        fold.apply(event.stream, stored_and_read(event.event), event.stamp)
+        run_id, key = run_id_of(event.stream), session_key_of(event.stream)
         state = fold.runs[run_id] if run_id is not None else fold.sessions[key or ""]
         stored_and_read(state)
-        if one.stamp.position in states:
-            assert (fold.runs, fold.sessions) == states[one.stamp.position]
+        if event.stamp.position in states:
+            assert (fold.runs, fold.sessions) == states[event.stamp.position]
 
 
 def stored_and_read(fact: F) -> F:
@@ -47,12 +47,12 @@ def is_over_once(recorded: list[Recorded]) -> None:
     """
     archived: set[str] = set()
     over: list[tuple[str, type[AnyEvent], UUID]] = []
-    for one in recorded:
-        assert one.stream not in archived or isinstance(one.event, AnnouncementAcknowledged)
-        if isinstance(one.event, RunArchived):
-            archived.add(one.stream)
-        if isinstance(one.event, ChildReleased | ChildSettled):
-            over.append((one.stream, type(one.event), one.event.run_id))
+    for event in recorded:
+        assert event.stream not in archived or isinstance(event.event, AnnouncementAcknowledged)
+        if isinstance(event.event, RunArchived):
+            archived.add(event.stream)
+        if isinstance(event.event, ChildReleased | ChildSettled):
+            over.append((event.stream, type(event.event), event.event.run_id))
     assert len(over) == len(set(over))
 
 
@@ -62,11 +62,11 @@ def is_put_away_in_turn(log: FamilyLog) -> None:
     """
     archived: dict[str, list[int]] = {}
     closed: list[str] = []
-    for one in log.recorded:
-        if isinstance(one.event, SessionClosed):
-            closed.append(one.stream)
-        if isinstance(one.event, RunArchived):
-            run = log.fold.runs[UUID(one.stream.removeprefix("run:"))]
+    for event in log.recorded:
+        if isinstance(event.event, SessionClosed):
+            closed.append(event.stream)
+        if isinstance(event.event, RunArchived):
+            run = log.fold.runs[UUID(event.stream.removeprefix("run:"))]
             assert run.child_session_key is not None
             runs = archived.setdefault(run.child_session_key, [])
             runs.append(run.created_position)

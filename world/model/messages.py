@@ -62,12 +62,12 @@ def send(tree: Tree, name: str, session: str) -> str:
     """Send a message to a session, and return the result. The run that it becomes gets this
     name.
     """
-    last, told = tree.last(session), judged(tree, session)
+    last, result = tree.last(session), judged(tree, session)
     assert last is not None
     above = tree.last(last.by)
-    if told not in (FULL, GOES_ON):
-        return told
-    goes_on = told == GOES_ON
+    if result not in (FULL, GOES_ON):
+        return result
+    goes_on = result == GOES_ON
     tree.lives[name] = Life(
         name,
         last.by,
@@ -85,4 +85,4 @@ def send(tree: Tree, name: str, session: str) -> str:
         last.continued_by = name
         last.stage = "announced"
         tree.settle()
-    return told
+    return result

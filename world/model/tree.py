@@ -109,8 +109,8 @@ class Tree:
 
     def last(self, session: str) -> Life | None:
         """Return the newest run of a session; None for the session `main`."""
-        runs = [one for one in self.lives.values() if one.session == session]
-        return next((one for one in reversed(runs) if one.stage != "refused"), None)
+        runs = [life for life in self.lives.values() if life.session == session]
+        return next((run for run in reversed(runs) if run.stage != "refused"), None)
 
     def below_is_done(self, session: str) -> bool:
         """Return True if all that the session's own run waits for is announced or refused.
@@ -122,7 +122,7 @@ class Tree:
     def counted(self, session: str) -> list[str]:
         """Return the runs that count against the cap of this session, in order of admission."""
         children = self.children(session)
-        return [one.name for one in children if one.is_admitted and not one.is_released]
+        return [child.name for child in children if child.is_admitted and not child.is_released]
 
     def unsettled(self, session: str) -> list[str]:
         """Return the runs whose announcement the session's own run waits for."""

@@ -117,10 +117,10 @@ class _Served:
         statuses = {"accepted": 201, "continued": 201, "queued": 202}
         statuses |= {"forbidden": 403, "error": 422}
         status = statuses.get(answer.kind, 200)
-        said = dict(answer.body)
+        output = dict(answer.body)
         if status in (403, 422):
-            said["code"] = "spawn_forbidden" if status == 403 else "spawn_error"
-        return Answer(status, said, await self._work.log.head() if position is None else position)
+            output["code"] = "spawn_forbidden" if status == 403 else "spawn_error"
+        return Answer(status, output, await self._work.log.head() if position is None else position)
 
     def _reservation(self) -> Reservation | None:
         key = self._facts.get("key")
@@ -161,8 +161,8 @@ class _Served:
         session = await self._server.registry.session(str(self._facts["about"]))
         if session is None:
             return await self._missing()
-        told = await self._server.stopping.stop_session(session, ACTOR, "enough")
-        return await self._told(told, None)
+        result = await self._server.stopping.stop_session(session, ACTOR, "enough")
+        return await self._told(result, None)
 
     async def _acknowledge(self) -> Answer:
         run = await self._run_asked_for()
@@ -205,7 +205,7 @@ class _Served:
         body = {
             "version": session.version,
             "activeChildren": session.active_children,
-            "activeRuns": [str(one) for one in session.counted],
+            "activeRuns": [str(item) for item in session.counted],
             "ownRuns": await self._own_runs(session, at),
         }
         return Answer(200, body, at)
@@ -237,10 +237,10 @@ class _Served:
         lanes = await self._server.registry.lanes(at=at)
         items = [
             {
-                "running": [{"runId": str(run.run_id)} for run in one.running],
-                "queued": [{"runId": str(run.run_id)} for run in one.queued],
+                "running": [{"runId": str(run.run_id)} for run in lane.running],
+                "queued": [{"runId": str(run.run_id)} for run in lane.queued],
             }
-            for one in lanes
+            for lane in lanes
         ]
         return Answer(200, {"items": items}, at)
 

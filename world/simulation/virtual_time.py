@@ -95,7 +95,7 @@ class VirtualLoop(base_events.BaseEventLoop):
 
     def unfinished_tasks(self) -> list[NumberedTask]:
         """Return the tasks that are not done, in order of creation."""
-        return [one for one in self._tasks if not one.done()]
+        return [task for task in self._tasks if not task.done()]
 
     def time(self) -> float:
         """Return the seconds since the beginning."""

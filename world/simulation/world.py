@@ -354,10 +354,12 @@ class SimulatedServer:
         )
 
     def _note_append(self, events: Sequence[RecordedEvent]) -> None:
-        self.world.recorded_by.update((one.envelope.position, self.name) for one in events)
-        self.last_append = frozenset(one.envelope.type for one in events)
+        self.world.recorded_by.update((event.envelope.position, self.name) for event in events)
+        self.last_append = frozenset(event.envelope.type for event in events)
         started = {
-            one.envelope.provenance.run_id for one in events if isinstance(one.event, RunStarted)
+            event.envelope.provenance.run_id
+            for event in events
+            if isinstance(event.event, RunStarted)
         }
         for recorded in events:
             is_taken = isinstance(recorded.event, RunClaimed | PreparationResumed | SpawnRequested)
@@ -434,7 +436,7 @@ class World:
 
     def up(self) -> list[int]:
         """Return the numbers of the servers that can be asked."""
-        return [one.number for one in self.servers if one.is_up]
+        return [server.number for server in self.servers if server.is_up]
 
     async def trouble(self) -> None:
         """Cause one fault after the other, forever."""
@@ -480,8 +482,8 @@ class World:
 
     def _steps(self, server: SimulatedServer) -> frozenset[str]:
         """Return the last steps of a server's writers with the append lock."""
-        sessions = (one for one in self.store.writers if one.line is server.line)
-        return frozenset(f"lock:{one.step}" for one in sessions)
+        sessions = (writer for writer in self.store.writers if writer.line is server.line)
+        return frozenset(f"lock:{session.step}" for session in sessions)
 
     def _restart(self, number: int) -> None:
         if not self.is_over:
@@ -536,7 +538,7 @@ class World:
 
     async def sealing(self, server: SimulatedServer) -> None:
         """Thaw other servers while one has read a transcript and is about to end its run."""
-        frozen = [one for one in self.servers if one.process.is_frozen and one is not server]
+        frozen = [item for item in self.servers if item.process.is_frozen and item is not server]
         for other in frozen:
             self._later(self.die.expovariate(50), self._thaw, other)
         if frozen:

@@ -148,9 +148,9 @@ def kept(
     what: str, status: int, body: Mapping[str, Any], query: Mapping[str, str | int]
 ) -> dict[str, Any]:
     """Return the members of an answer that the checker compares."""
-    asked = {"after": int(query.get("after", 0)), "limit": int(query.get("limit", 0))}
+    request = {"after": int(query.get("after", 0)), "limit": int(query.get("limit", 0))}
     if what == "batch":
-        runs = [_only(one, MEMBER_FIELDS) for one in body.get("runs", ())]
+        runs = [_only(run, MEMBER_FIELDS) for run in body.get("runs", ())]
         return _only(body, BATCH_FIELDS) | ({"runs": runs} if runs else {})
     if what in ("spawn", "stop", "acknowledge") or status not in (200, 201, 202):
         return _only(body, SPAWN_FIELDS)
@@ -162,19 +162,19 @@ def kept(
         case "run":
             return _only(body, RUN_FIELDS)
         case "session":
-            own = [one["runId"] for one in body["ownRuns"]]
+            own = [run["runId"] for run in body["ownRuns"]]
             return {**_only(body, SESSION_FIELDS), "ownRuns": own}
         case "runs":
-            return {**asked, "items": [_only(item, RUN_FIELDS) for item in body["items"]]}
+            return {**request, "items": [_only(item, RUN_FIELDS) for item in body["items"]]}
         case "inbox":
-            return {**asked, "items": [_only(one, INBOX_FIELDS) for one in body["items"]]}
+            return {**request, "items": [_only(item, INBOX_FIELDS) for item in body["items"]]}
         case "lanes":
             return {
-                part: [one["runId"] for lane in body["items"] for one in lane[part]]
+                part: [run["runId"] for lane in body["items"] for run in lane[part]]
                 for part in ("running", "queued")
             }
         case "events":
-            return {**asked, "positions": [item["position"] for item in body["items"]]}
+            return {**request, "positions": [item["position"] for item in body["items"]]}
         case _:
             raise ValueError(f"nothing is known of {what}")
 

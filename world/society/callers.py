@@ -173,7 +173,7 @@ class Caller:
         if self._known.asked:
             new = self._new(self._requester())
             # A key is used up for one path: those of other paths say nothing about it.
-            spawns = [one for one in self._known.asked if one.what == "spawn"]
+            spawns = [request for request in self._known.asked if request.what == "spawn"]
             used = self._die.choice(spawns).key if spawns else new.key
             await self._send(Request(new.label, new.requester, new.body, used), again=False)
 
@@ -192,9 +192,9 @@ class Caller:
         if again and request.key is not None:
             (self._known.unanswered if call.status is None else self._known.asked).append(request)
         if call.status == 201:
-            for one in call.answer.get("runs", [call.answer]):
-                child = one["childSessionKey"]
-                self._known.runs.append((one["runId"], request.requester, child))
+            for run in call.answer.get("runs", [call.answer]):
+                child = run["childSessionKey"]
+                self._known.runs.append((run["runId"], request.requester, child))
         elif self._habits.away_seconds_max:
             await asyncio.sleep(self._die.uniform(0, self._habits.away_seconds_max))
 

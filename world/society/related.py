@@ -30,13 +30,13 @@ def after_others(
     above = {child: requester for _, requester, child in known}
     requester = str(body["requester"]["sessionKey"])
     root = _root(requester, above)
-    of_tree = [one for one in known if _root(one[1], above) == root][-NEWEST:]
+    of_tree = [item for item in known if _root(item[1], above) == root][-NEWEST:]
     chosen = die.sample(of_tree, min(len(of_tree), die.randint(1, AWAITED_MAX)))
-    asked: dict[str, Any] = {"dependsOn": [_awaited(one[0], die) for one in chosen]}
+    request: dict[str, Any] = {"dependsOn": [_awaited(item[0], die) for item in chosen]}
     own = [run_id for run_id, by, _ in chosen if by == requester]
     if own and die.random() < REFERENCE:
-        asked["sharedContext"] = {f"${own[0]}": "reference"}
-    return {**body, **asked}
+        request["sharedContext"] = {f"${own[0]}": "reference"}
+    return {**body, **request}
 
 
 def _root(key: str, above: Mapping[str, str]) -> str:

@@ -110,7 +110,7 @@ class WriterProcess:
             except LogUnavailableError:
                 await asyncio.sleep(die.uniform(0, RECONNECT_PAUSE_SECONDS))
                 continue
-            ids = [str(one.envelope.event_id) for one in last]
+            ids = [str(event.envelope.event_id) for event in last]
             self._notebook.note(
                 "looked", began=began, ended=time.monotonic_ns(), head=head, last=ids
             )

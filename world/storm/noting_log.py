@@ -61,16 +61,16 @@ class NotingLog:
 
     async def submit(self, submission: Submission[T]) -> Appended[T]:
         """Ask the log, and note down command, times, outcome and position."""
-        asked, began = _Asked(), time.monotonic_ns()
+        request, began = _Asked(), time.monotonic_ns()
         try:
-            appended = await self._log.submit(_counted(submission, asked))
+            appended = await self._log.submit(_counted(submission, request))
         except Exception as error:
             outcome = _outcome(error)
-            self._told(submission, asked, began, outcome, error=error)
+            self._told(submission, request, began, outcome, error=error)
             if outcome == "broken":
                 raise Hurt from error
             raise
-        self._told(submission, asked, began, "recorded", position=appended.position)
+        self._told(submission, request, began, "recorded", position=appended.position)
         return appended
 
     def _told(

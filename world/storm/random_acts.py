@@ -97,13 +97,13 @@ class RandomActs:
 
     async def poison(self) -> None:
         """Write a text that no database accepts, which spoils the whole batch."""
-        asked = _poisoned(*self._own(1))
-        self._notebook.note("poisoned", command=str(asked.command_id))
-        await self._log.submit(asked)
+        request = _poisoned(*self._own(1))
+        self._notebook.note("poisoned", command=str(request.command_id))
+        await self._log.submit(request)
 
     async def reserve(self) -> None:
         """Write under an idempotency key, with or without events, and repeat it."""
-        changes = [seen(one) for one in self._own(self._die.randint(0, 2))]
+        changes = [seen(item) for item in self._own(self._die.randint(0, 2))]
         name = f"{self._name}-{next(self._numbers)}"
         for turn in (1, 2):
             answer = StoredAnswer("accepted", {"turn": turn})
@@ -113,12 +113,14 @@ class RandomActs:
 
             reservation = Reservation("tester", "POST", "/", name, b"the same body")
             try:
-                told = (await self._log.submit(submission(decide, reservation=reservation))).result
+                result = (
+                    await self._log.submit(submission(decide, reservation=reservation))
+                ).result
             except AlreadyReserved as reserved:
-                told = reserved.reserved.answer or StoredAnswer("none", {"turn": None})
+                result = reserved.reserved.answer or StoredAnswer("none", {"turn": None})
             except LogUnavailableError:
                 continue
-            self._notebook.note("answered", key=name, turn=told.body["turn"])
+            self._notebook.note("answered", key=name, turn=result.body["turn"])
 
 
 def _poisoned(session_key: str) -> Submission[None]:

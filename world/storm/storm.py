@@ -92,7 +92,7 @@ class Record:
     @cached_property
     def history(self) -> History:
         """Return the recorded commands and the reads of the head, for the checker."""
-        told = [("command", note, note["position"]) for note in self.told("recorded")]
+        answers = [("command", note, note["position"]) for note in self.told("recorded")]
         looks = [("look", note, note["head"]) for note in self.of("looked")]
         calls = tuple(
             Call(
@@ -106,7 +106,7 @@ class Record:
                 status=200,
                 position=position,
             )
-            for number, (what, note, position) in enumerate((*told, *looks), start=1)
+            for number, (what, note, position) in enumerate((*answers, *looks), start=1)
         )
         return History(calls, tuple(event_of_record(row.recorded) for row in self.rows), {}, CAP)
 
@@ -172,9 +172,9 @@ class Storm:
     def _end(self) -> None:
         """End all processes: first the writers, then the followers."""
         for writer in self._writers:
-            said, _ = writer.communicate(timeout=END_SECONDS_MAX)
+            output, _ = writer.communicate(timeout=END_SECONDS_MAX)
             assert writer.returncode == 0, f"a writer has failed; {self._words()}"
-            self.record.faults.update(json.loads(said))
+            self.record.faults.update(json.loads(output))
         head = f"{self._database.head()}\n"
         for follower in self._followers:
             follower.communicate(head, timeout=END_SECONDS_MAX)
@@ -185,7 +185,11 @@ class Storm:
         return all(notes.count(words) >= least for words, least in ENOUGH.items())
 
     def _require_alive(self) -> None:
-        dead = [one.args for one in (*self._writers, *self._followers) if one.poll() is not None]
+        dead = [
+            writer.args
+            for writer in (*self._writers, *self._followers)
+            if writer.poll() is not None
+        ]
         assert not dead, f"{dead}\n{self._words()}"
 
     def _words(self) -> str:
@@ -222,7 +226,7 @@ class Storm:
             record.notes += [json.loads(line) for line in path.read_text("utf-8").splitlines()]
         for path in sorted(self._folder.glob("*.txt")):
             split = [line.split() for line in path.read_text("utf-8").splitlines()]
-            record.seen[path.stem] = [(int(one[0]), one[1], one[2]) for one in split]
+            record.seen[path.stem] = [(int(item[0]), item[1], item[2]) for item in split]
         mapper = EventMapper()
         record.rows = [Row(recorded_event(row, mapper), bytes(row[-1])) for row in ask(_EVENTS)]
         (record.head,) = ask("SELECT position, recorded_at, chain_hash FROM log_head")

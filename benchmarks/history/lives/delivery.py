@@ -83,13 +83,13 @@ def _announcement(society: Society, child: Child, run: Run, text_store: TextStor
 def _findings(child: Child) -> tuple[ChildFinding, ...]:
     return tuple(
         ChildFinding(
-            name=one.label or str(one.run_id),
-            outcome=one.outcome,
-            result=one.result,
-            error=one.error,
+            name=child.label or str(child.run_id),
+            outcome=child.outcome,
+            result=child.result,
+            error=child.error,
         )
-        for one in child.children
-        if one.outcome is not None
+        for child in child.children
+        if child.outcome is not None
     )
 
 

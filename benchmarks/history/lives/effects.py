@@ -147,7 +147,7 @@ def undone(society: Society, child: Child, run: Run) -> Life[None]:
 
 
 def _due(run: Run, kind: EffectKind) -> Effect | None:
-    return next((one for one in run.effects_of(kind) if one.due_at is not None), None)
+    return next((effect for effect in run.effects_of(kind) if effect.due_at is not None), None)
 
 
 TELLING_SECONDS = 0.03
@@ -157,7 +157,7 @@ _ERROR = "the hook answered HTTP 503"
 def hooks_of(society: Society) -> tuple[HookName, ...]:
     """Return the hooks that are called for each run."""
     configured = society.pinned.configuration.spawnlog.hooks.configured
-    return tuple(one for one in HOOK_ORDER if one in configured)
+    return tuple(hook for hook in HOOK_ORDER if hook in configured)
 
 
 def told(society: Society, child: Child, run: Run) -> Life[None]:

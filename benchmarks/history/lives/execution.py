@@ -229,13 +229,13 @@ def _end(society: Society, child: Child, run: Run, text_store: TextStore) -> End
 
 def _sealed(society: Society, child: Child, run: Run) -> TranscriptSeal:
     """Return the seal of a short transcript, whose file is not written."""
-    said = [society.texts.text(1, 3) for _ in range(society.random.randint(0, 3))]
+    texts = [society.texts.text(1, 3) for _ in range(society.random.randint(0, 3))]
     if child.result is not None:
-        said.append(child.result)
+        texts.append(child.result)
     digest = hmac.new(child.key, digestmod=hashlib.sha256)
     size = 0
     entries: list[Entry] = []
-    for sequence, text in enumerate(said, start=1):
+    for sequence, text in enumerate(texts, start=1):
         body = {"role": "assistant", "text": text}
         at = society.scheduler.now
         line = orjson.dumps(

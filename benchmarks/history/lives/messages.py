@@ -145,16 +145,16 @@ def _planned(
         return found
     planned = decided.plan
     defaults = society.pinned.configuration.subagent_defaults
-    said = Ingredient(source="message", position="task", content=run.task)
+    ingredient = Ingredient(source="message", position="task", content=run.task)
     return ContinuationPlanned(
         max_depth=defaults.max_spawn_depth,
         role=planned.capabilities.role,
         control_scope=planned.capabilities.control_scope,
         plan=planned.plan,
-        ingredients=(*first.begun, said),
+        ingredients=(*first.begun, ingredient),
         warnings=planned.warnings,
         facts=planned.facts,
-        hooks=tuple(one for one in hooks_of(society) if one in HOOKS_OF_ENDS),
+        hooks=tuple(hook for hook in hooks_of(society) if hook in HOOKS_OF_ENDS),
     )
 
 

@@ -223,8 +223,8 @@ def _refusal(
 ) -> RefuseSpawn:
     """Return the refusal command. A caller that has disconnected finds the refusal in its inbox."""
     refusal = unfit.refusal
-    told = society.random.random() < 0.5
-    text = None if told else refusal_announcement(run, refusal.text)
+    result = society.random.random() < 0.5
+    text = None if result else refusal_announcement(run, refusal.text)
     return RefuseSpawn(
         epoch=run.epoch,
         rule=refusal.rule,

@@ -52,8 +52,10 @@ def inherited(
     society.shared[run.child_session_key] = values
     found = effective_shared_keys(requester)
     return (
-        tuple(one.changed({"value": text_store.store("shared", values[one.key])}) for one in found),
-        tuple(SharedValue(one.key, one.kind, values[one.key]) for one in found),
+        tuple(
+            item.changed({"value": text_store.store("shared", values[item.key])}) for item in found
+        ),
+        tuple(SharedValue(item.key, item.kind, values[item.key]) for item in found),
     )
 
 
@@ -67,15 +69,15 @@ def provided(society: Society, asker: Asker) -> Life[None]:
     if known is None or known.transcript is not None:
         return
     stream, key = session_stream(asker.session_key), society.ids.content_key()
-    said = [society.texts.text(1, 4) for _ in range(society.random.randint(1, ENTRIES_MAX))]
-    lines = [orjson.dumps({"kind": "message", "role": "user", "text": text}) for text in said]
+    texts = [society.texts.text(1, 4) for _ in range(society.random.randint(1, ENTRIES_MAX))]
+    lines = [orjson.dumps({"kind": "message", "role": "user", "text": text}) for text in texts]
     text = b"".join(line + b"\n" for line in lines).decode()
-    tokens = round(sum(len(one.split()) for one in said) / WORDS_A_TOKEN)
+    tokens = round(sum(len(text.split()) for text in texts) / WORDS_A_TOKEN)
 
     def decide(world: DecisionContext) -> Decision[None]:
         text_store = TextStore(known.session_id, key, society.ids.event_id)
         command = ProvideTranscript(
-            entries=len(said),
+            entries=len(texts),
             tokens=tokens,
             content=text_store.store("transcript", text),
             by=asker.actor.name,

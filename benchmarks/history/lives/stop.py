@@ -30,8 +30,8 @@ def stop(
     by_requester = with_requester or by.session == run.requester.session_key
     text = f"the spawn was stopped by {by.name} before its session was created"
     child.stop_reason = child.stop_reason or reason
-    told = by_requester or society.random.random() < 0.5 or run.stage not in PREPARING
-    announcement = None if told else refusal_announcement(run, text)
+    result = by_requester or society.random.random() < 0.5 or run.stage not in PREPARING
+    announcement = None if result else refusal_announcement(run, text)
     command = StopRun(
         by=by.name,
         by_requester=by_requester,
@@ -45,8 +45,8 @@ def stop(
     except Rejected:
         return
     below = is_of_session or with_requester
-    for one in child.children:
-        yield from stop(society, one, by, reason, with_requester=below)
+    for item in child.children:
+        yield from stop(society, item, by, reason, with_requester=below)
 
 
 def stop_session(society: Society, last: Child, by: Actor, reason: str | None) -> Life[None]:

@@ -133,7 +133,7 @@ class GatheredRows:
         made: dict[str, Columns] = {
             "commits": _turned(self._commits),
             "contents": _content_columns(self._contents),
-            "content_keys": [[one.session_id for one in self._keys], [k.key for k in self._keys]],
+            "content_keys": [[key.session_id for key in self._keys], [k.key for k in self._keys]],
             "transcript_entries": _turned(
                 [(e.run_id, e.sequence, e.recorded_at, e.kind, e.body) for e in self._entries]
             ),
@@ -152,9 +152,9 @@ def _turned(rows: Sequence[tuple[Any, ...]]) -> Columns:
 
 def _content_columns(contents: Sequence[Content]) -> Columns:
     return [
-        [one.ref.id for one in contents],
-        [one.session_id for one in contents],
-        [one.kind for one in contents],
-        [one.ref.bytes for one in contents],
-        [one.text for one in contents],
+        [content.ref.id for content in contents],
+        [content.session_id for content in contents],
+        [content.kind for content in contents],
+        [content.ref.bytes for content in contents],
+        [content.text for content in contents],
     ]

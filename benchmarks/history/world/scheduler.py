@@ -138,13 +138,13 @@ class LifeScheduler:
 
     def _resume(self, life: "Life[Any]", value: object) -> None:
         try:
-            asked = life.send(value)
+            event = life.send(value)
         except StopIteration:
             return
-        if isinstance(asked, Wait):
-            self._wait(_Waiting(life, asked.stream), asked.seconds)
+        if isinstance(event, Wait):
+            self._wait(_Waiting(life, event.stream), event.seconds)
         else:
-            self._asked.append((life, asked))
+            self._asked.append((life, event))
 
     def _wait(self, waiting: _Waiting, seconds: float | None) -> None:
         if waiting.stream is not None:

@@ -105,7 +105,7 @@ class SimulatedLog:
     ) -> list[SubmissionOutcome]:
         """Decide and record submissions as one commit. Return the outcome of each."""
         batch = Batch(self._loaded(submissions, now), self._mapper, self._ids.event_id)
-        outcomes = [batch.decide(one) for one in submissions]
+        outcomes = [batch.decide(submission) for submission in submissions]
         if batch.events:
             self._take(batch)
             self._sink.append(batch)

@@ -56,7 +56,7 @@ class Society:
 
     def other_holder(self, name: str | None) -> str:
         """Return a server with another name."""
-        return next(one for one in self.scheduler.holders if one != name)
+        return next(holder for holder in self.scheduler.holders if holder != name)
 
     def traceparent(self) -> str | None:
         """Return the trace context of a caller, or None if it has none."""

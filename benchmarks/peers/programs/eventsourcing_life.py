@@ -31,8 +31,8 @@ class Life(Aggregate):
         self.result = result
 
     @event("Announced")
-    def announce(self, said: str) -> None:
-        self.said = said
+    def announce(self, text: str) -> None:
+        self.said = text
 
 
 lives: Application = Application()

@@ -32,9 +32,11 @@ async def announce(state: State) -> State:
 
 
 async def main() -> None:
-    asked = order()
+    request = order()
     kept = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
-    async with AsyncConnectionPool(asked["conninfo"], min_size=4, max_size=20, kwargs=kept) as pool:
+    async with AsyncConnectionPool(
+        request["conninfo"], min_size=4, max_size=20, kwargs=kept
+    ) as pool:
         saver = AsyncPostgresSaver(pool)
         await saver.setup()
         graph = StateGraph(State)
@@ -57,8 +59,8 @@ async def main() -> None:
         async def post_life() -> dict[str, str]:
             return {"result": await life()}
 
-        if asked["port"]:
-            await serve(app, asked["port"])
+        if request["port"]:
+            await serve(app, request["port"])
         else:
             await answer_in_tasks(life)
 

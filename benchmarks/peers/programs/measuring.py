@@ -20,9 +20,9 @@ def order() -> dict[str, Any]:
     return dict(json.loads(sys.argv[1]))
 
 
-def tell(said: dict[str, Any]) -> None:
+def tell(message: dict[str, Any]) -> None:
     """Print a line for the parent process."""
-    print(json.dumps(said), flush=True)
+    print(json.dumps(message), flush=True)
 
 
 def measured_in_threads(life: Callable[[], object], callers: int, seconds: float) -> dict[str, Any]:
@@ -40,8 +40,8 @@ def measured_in_threads(life: Callable[[], object], callers: int, seconds: float
     with ThreadPoolExecutor(callers) as threads:
         began = time.perf_counter()
         running = [threads.submit(call) for _ in range(callers)]
-        for one in running:
-            one.result()
+        for item in running:
+            item.result()
         took = time.perf_counter() - began
     return {"latencies": latencies, "seconds": took}
 
@@ -66,16 +66,16 @@ def answer_in_threads(life: Callable[[], object]) -> None:
     """Measure for each line that comes, until no more do."""
     tell({"ready": True})
     for line in sys.stdin:
-        asked = json.loads(line)
-        tell(measured_in_threads(life, asked["callers"], asked["seconds"]))
+        answer = json.loads(line)
+        tell(measured_in_threads(life, answer["callers"], answer["seconds"]))
 
 
 async def answer_in_tasks(life: Callable[[], Awaitable[object]]) -> None:
     """Answer orders by measuring an asynchronous life."""
     tell({"ready": True})
     while line := await asyncio.to_thread(sys.stdin.readline):
-        asked = json.loads(line)
-        tell(await measured_in_tasks(life, asked["callers"], asked["seconds"]))
+        answer = json.loads(line)
+        tell(await measured_in_tasks(life, answer["callers"], answer["seconds"]))
 
 
 async def serve(app: Any, port: int) -> None:
