@@ -126,7 +126,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @cache
 def _is_with_processes(folder: Path) -> bool:
-    return any(one in WITH_PROCESSES for one in (folder, *folder.parents))
+    return any(parent in WITH_PROCESSES for parent in (folder, *folder.parents))
 
 
 def _turn_of(item: pytest.Item) -> int:

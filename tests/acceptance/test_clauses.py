@@ -46,8 +46,8 @@ printf '{"oops": null, "message": "M"}'
 
 
 def usage(model: str | None) -> dict[str, Any]:
-    told = {"inputTokens": MILLION, "outputTokens": 0}
-    return {"usage": told if model is None else {**told, "model": model}}
+    result = {"inputTokens": MILLION, "outputTokens": 0}
+    return {"usage": result if model is None else {**result, "model": model}}
 
 
 def priced(models: dict[str, float]) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def ended(server: Server, agent_id: str, **body: Any) -> dict[str, Any]:
 def announcement(server: Server, run: dict[str, Any]) -> str:
     path = f"/v1/sessions/{run['requesterSessionKey']}/announcements"
     items = server.http.get(path, params={"limit": 500}).json()["items"]
-    return str(next(one["text"] for one in items if one["runId"] == run["runId"]))
+    return str(next(item["text"] for item in items if item["runId"] == run["runId"]))
 
 
 def at_work(server: Server, gates: Path, **body: Any) -> dict[str, Any]:
@@ -98,8 +98,8 @@ def at_work(server: Server, gates: Path, **body: Any) -> dict[str, Any]:
 def test_c42_an_error_key_that_is_present_is_an_error(server: Server) -> None:
     run = ended(server, "told")
     events = server.http.get(f"/v1/runs/{run['runId']}/events").json()["items"]
-    (resolved,) = [one for one in events if one["type"] == "ScriptsResolved"]
-    assert [one["outcome"] for one in resolved["payload"]["receipts"]] == ["failed"]
+    (resolved,) = [event for event in events if event["type"] == "ScriptsResolved"]
+    assert [receipt["outcome"] for receipt in resolved["payload"]["receipts"]] == ["failed"]
 
 
 def test_p14_the_preamble_of_an_open_session_is_changed_and_cleared(server: Server) -> None:
@@ -155,7 +155,7 @@ def test_what_the_tool_policy_denies_a_session_is_refused_and_recorded(
     assert (refused["status"], refused["code"], refused["rule"]) == (403, "not_permitted", "tools")
     assert refused["detail"] == "subagents is not allowed by the tool policy of this session"
     events = server.http.get("/v1/events", params={"types": "ToolRefused", "limit": 500}).json()
-    (recorded,) = [one for one in events["items"] if one["runId"] == leaf["runId"]]
+    (recorded,) = [item for item in events["items"] if item["runId"] == leaf["runId"]]
     assert recorded["stream"] == f"session:{leaf['childSessionKey']}"
     payload = recorded["payload"]
     assert (payload["tool"], payload["about"]) == ("subagents", "agent:main:main")
@@ -195,7 +195,9 @@ def test_a44_a_timeout_names_its_limit(server: Server) -> None:
 def test_a49_the_model_that_was_reported_is_paid(server: Server, agent_id: str) -> None:
     run = ended(server, agent_id)
     assert run["estimatedCostUsd"] == 1000
-    assert [(one["model"], one["costUsd"]) for one in run["usage"]["models"]] == [("p/x", 1000)]
+    assert [(model["model"], model["costUsd"]) for model in run["usage"]["models"]] == [
+        ("p/x", 1000)
+    ]
     assert "est $1000.00" in announcement(server, run)
 
 

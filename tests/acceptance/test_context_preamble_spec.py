@@ -66,12 +66,12 @@ def prompt(server: Server, run: dict[str, Any]) -> dict[str, Any]:
 
 def test_context_is_preamble_of_the_system_prompt(server: Server) -> None:
     run = announced(server, "echo", contextPreamble="Remember the word harbour")
-    said = json.loads(run["resultText"])
-    assert said["system"].startswith(f"{OPENING}Remember the word harbour{CLOSING}")
-    assert "harbour" not in said["message"]
+    answer = json.loads(run["resultText"])
+    assert answer["system"].startswith(f"{OPENING}Remember the word harbour{CLOSING}")
+    assert "harbour" not in answer["message"]
     kept = prompt(server, run)
-    assert (kept["systemPrompt"], kept["message"]) == (said["system"], said["message"])
-    (part,) = [one for one in kept["parts"] if one["source"] == "preamble"]
+    assert (kept["systemPrompt"], kept["message"]) == (answer["system"], answer["message"])
+    (part,) = [part for part in kept["parts"] if part["source"] == "preamble"]
     assert (part["of"], part["start"]) == ("systemPrompt", 0)
 
 
@@ -95,7 +95,7 @@ def test_without_context_nothing_is_injected(server: Server, text: str | None) -
     assert run["resultText"] == "the word is (none)"
     kept = prompt(server, run)
     assert "[Session Context]" not in kept["systemPrompt"]
-    assert "preamble" not in [one["source"] for one in kept["parts"]]
+    assert "preamble" not in [part["source"] for part in kept["parts"]]
     assert run["answer"].get("warnings", []) == []
 
 

@@ -56,5 +56,5 @@ def test_a_child_is_planned_as_the_gateway_would_and_executed_by_the_runtime(
 
 def test_what_only_the_gateway_reads_is_kept_without_its_secrets(server: Server) -> None:
     agents = server.http.get("/v1/agents").json()["agents"]
-    assert [one["id"] for one in agents] == ["main", "research"]
+    assert [agent["id"] for agent in agents] == ["main", "research"]
     assert "DISCORD_TOKEN" not in server.log()

@@ -141,7 +141,7 @@ def said(server: Server, answer: dict[str, Any]) -> str:
 
 def recorded(server: Server, answer: dict[str, Any], event: str) -> dict[str, Any]:
     items = server.http.get(f"/v1/runs/{answer['runId']}/events").json()["items"]
-    (found,) = [one for one in items if one["type"] == event]
+    (found,) = [item for item in items if item["type"] == event]
     return dict(found)
 
 
@@ -165,9 +165,9 @@ def test_child_gets_what_its_spawn_shares(server: Server) -> None:
     assert list(given.items()) == list(GOAL.items())
     of_the_run = shared(server, f"runs/{run['runId']}")
     of_the_family = family(server, "passed")
-    for one in (of_the_run, of_the_family):
-        assert one["values"] == GOAL
-        source = one["sources"]["projectGoal"]
+    for item in (of_the_run, of_the_family):
+        assert item["values"] == GOAL
+        source = item["sources"]["projectGoal"]
         assert (source["runId"], source["sessionKey"]) == (run["runId"], "agent:main:passed")
     (started,) = of_the_family["startedWith"]
     assert (started["runId"], started["label"]) == (run["runId"], "one")
@@ -189,20 +189,20 @@ def test_prompt_has_the_form_of_the_specification(server: Server) -> None:
     ]
     for context, shown in parts:
         run = spawned(server, "injected", agentId="echo", sharedContext=context)
-        told = said(server, run)
+        result = said(server, run)
         kept = server.http.get(f"/v1/runs/{run['runId']}/prompt").json()
         assert kept["systemPrompt"].endswith(shown)
-        assert told == f"{kept['systemPrompt']}\n\n{kept['message']}".strip()
+        assert result == f"{kept['systemPrompt']}\n\n{kept['message']}".strip()
 
 
 def test_children_inherit_and_cannot_change_it(server: Server) -> None:
     context = GOAL | {"notes": {"long": "x" * 5_000}}
     run = spawned(server, "inherited", agentId="spawner", sharedContext=context)
-    told = json.loads(said(server, run))
-    assert told["given"] == told["read"] == context
-    assert told["wrote"] == 403
-    below = json.loads(said(server, {"runId": told["below"]}))["sharedContext"]
-    given = shared(server, f"runs/{told['below']}")["values"]
+    answer = json.loads(said(server, run))
+    assert answer["given"] == answer["read"] == context
+    assert answer["wrote"] == 403
+    below = json.loads(said(server, {"runId": answer["below"]}))["sharedContext"]
+    given = shared(server, f"runs/{answer['below']}")["values"]
     assert given == below == context | {"targetAudience": "Testers"}
     assert family(server, "inherited")["values"] == context
 
@@ -211,7 +211,7 @@ def test_spawn_without_it_records_nothing_of_it(server: Server) -> None:
     run = spawned(server, "without", agentId="echo")
     assert "[Shared Context]" not in said(server, run)
     items = server.http.get(f"/v1/runs/{run['runId']}/events").json()["items"]
-    assert [one["type"] for one in items if not one["type"].startswith("Step")] == [
+    assert [item["type"] for item in items if not item["type"].startswith("Step")] == [
         "SpawnRequested",
         "ScriptsResolved",
         "PreparationStarted",
@@ -240,8 +240,8 @@ def test_examples_work_one_after_another(server: Server) -> None:
     assert (on["runId"], on["name"], on["via"]) == (first["runId"], "research", "reference")
 
     three = spawned(server, session, TASKS, parallel=True, sharedContext=DATA)
-    told = [said(server, one) for one in three["runs"]]
-    assert told == [f"{task}{KNOWN}{DATA_KNOWN}" for task in TASKS]
+    runs = [said(server, run) for run in three["runs"]]
+    assert runs == [f"{task}{KNOWN}{DATA_KNOWN}" for task in TASKS]
     assert family(server, session)["values"] == GOAL | DATA, "a result is for the one that asked"
 
 
@@ -250,23 +250,23 @@ def test_parallel_children_get_the_same_context(server: Server, label: str | Non
     session = f"parallel-{label}"
     more = {"label": label} if label else {}
     answer = spawned(server, session, TASKS, parallel=True, sharedContext=DATA, **more)
-    runs = [announced(server, one) for one in answer["runs"]]
-    assert {one["batchId"] for one in runs} == {answer["batchId"]}
-    assert [one["resultText"].strip() for one in runs] == [f"{task}{DATA_KNOWN}" for task in TASKS]
+    runs = [announced(server, run) for run in answer["runs"]]
+    assert {run["batchId"] for run in runs} == {answer["batchId"]}
+    assert [run["resultText"].strip() for run in runs] == [f"{task}{DATA_KNOWN}" for task in TASKS]
     context = family(server, session)
     assert context["values"] == DATA
-    started = {one["runId"]: one["version"] for one in context["startedWith"]}
-    assert started == {one["runId"]: context["version"] for one in runs}
+    started = {run["runId"]: run["version"] for run in context["startedWith"]}
+    assert started == {run["runId"]: context["version"] for run in runs}
     labels = [f"{label}-{number}" if label else None for number in (1, 2, 3)]
-    assert [one.get("label") for one in runs] == labels
-    for one in runs:
-        prompt = server.http.get(f"/v1/runs/{one['runId']}/prompt").json()["systemPrompt"]
-        assert (f"- Label: {one['label']}\n" in prompt) == bool(label)
+    assert [run.get("label") for run in runs] == labels
+    for item in runs:
+        prompt = server.http.get(f"/v1/runs/{item['runId']}/prompt").json()["systemPrompt"]
+        assert (f"- Label: {item['label']}\n" in prompt) == bool(label)
     if label:
-        names = {f"${one}": "reference" for one in labels}
+        names = {f"${label}": "reference" for label in labels}
         last = spawned(server, session, "Put together", sharedContext=names)
         found = [
-            f"; {one} is [{task}{DATA_KNOWN}]" for one, task in zip(labels, TASKS, strict=True)
+            f"; {label} is [{task}{DATA_KNOWN}]" for label, task in zip(labels, TASKS, strict=True)
         ]
         assert said(server, last) == f"Put together{DATA_KNOWN}{''.join(found)}"
 
@@ -291,11 +291,11 @@ def test_results_count_for_no_limit_of_what_is_shared(server: Server) -> None:
     literal = {"k": "z" * (FAMILY_BYTES_MAX - len('{"k":""}'))}
     context = literal | {f"${label}": "reference" for label in sizes}
     answer = spawned(server, session, "Measure", agentId="measurer", sharedContext=context)
-    told = json.loads(said(server, answer))
-    assert told["k"] == [len(literal["k"]), "z" * 60]
-    assert told["one"] == [9_000, "y" * 60]
-    assert told["two"] == [RESULT_BYTES_MAX, "y" * 60]
-    length, end = told["three"]
+    result = json.loads(said(server, answer))
+    assert result["k"] == [len(literal["k"]), "z" * 60]
+    assert result["one"] == [9_000, "y" * 60]
+    assert result["two"] == [RESULT_BYTES_MAX, "y" * 60]
+    length, end = result["three"]
     assert length == RESULT_BYTES_MAX
     assert end.endswith("[truncated: frozen completion output exceeded 100KB (100KB)]")
     requester = {"sessionKey": f"agent:main:{session}"}

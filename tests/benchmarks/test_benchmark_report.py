@@ -29,6 +29,6 @@ def test_the_table_gives_each_row_beside_its_floor() -> None:
 def test_the_document_is_json() -> None:
     made = document(CELLS, [Figure("x", "ms", 1.0)], {"cores": 2}, ["note"])
     read = json.loads(json.dumps(made))
-    assert [one["ratio"] for one in read["cells"]] == [0.5, None]
+    assert [cell["ratio"] for cell in read["cells"]] == [0.5, None]
     assert read["cells"][0]["floor"]["p50_ms"] == 1.0
     assert read["figures"][0]["name"] == "x"

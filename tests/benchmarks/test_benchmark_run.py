@@ -42,32 +42,34 @@ def test_the_benchmark_measures_real_servers_and_leaves_nothing(tmp_path: Path) 
     done = bench(tmp_path, *size, *small, "--output", str(output), **elsewhere)
     assert done.returncode == 0, done.stderr
     figures = json.loads(output.read_text("utf-8"))
-    measured = [(one["name"].split()[0], one["processes"]) for one in figures["cells"]]
+    measured = [(cell["name"].split()[0], cell["processes"]) for cell in figures["cells"]]
     spawns = [("spawns", 1), ("spawns", 2)]
     both = [("appends", 1), ("appends", 2), *spawns, *spawns]
     assert measured == [*both, ("messages", 1), ("lives", 1)]
-    assert {one["commits"] for one in figures["cells"]} == {"plain"}
-    for one in figures["cells"]:
-        assert one["name"] in done.stdout
-        assert one["timing"]["done"] >= one["callers"] == 2
-        assert (one["floor"] is None) == (one["ratio"] is None) == one["name"].startswith("lives")
-        for timing in filter(None, (one["timing"], one["floor"])):
+    assert {cell["commits"] for cell in figures["cells"]} == {"plain"}
+    for item in figures["cells"]:
+        assert item["name"] in done.stdout
+        assert item["timing"]["done"] >= item["callers"] == 2
+        assert (
+            (item["floor"] is None) == (item["ratio"] is None) == item["name"].startswith("lives")
+        )
+        for timing in filter(None, (item["timing"], item["floor"])):
             assert 0 < timing["p50_ms"] <= timing["p99_ms"]
-    told = {one["name"]: one["value"] for one in figures["figures"]}
-    notes = {one["name"]: one["note"] for one in figures["figures"]}
-    assert any(name.startswith("a spawn") for name in told)
+    result = {figure["name"]: figure["value"] for figure in figures["figures"]}
+    notes = {figure["name"]: figure["note"] for figure in figures["figures"]}
+    assert any(name.startswith("a spawn") for name in result)
     for name in ("idle, empty record: server", "lives, 32 callers, empty record: PostgreSQL"):
-        assert told[name] >= 0
+        assert result[name] >= 0
     for name in ("lives, 1 callers, long record", "lives, 32 callers, empty record"):
-        assert told[name] > 0
+        assert result[name] > 0
     assert notes["lives, 32 callers"].startswith("long : empty")
     for name in ("generated", "tailed", "streamed over HTTP to one reader", "on disk: events"):
-        assert told[name] > 0
+        assert result[name] > 0
     for name in ("rebuild, as a command", "verify, as a command"):
-        assert told[name] or notes[name].startswith("no command: log")
+        assert result[name] or notes[name].startswith("no command: log")
     for name in ("process runs, 8 callers", "process runs, 32 callers: server"):
-        assert told[name] > 0
-    assert any(name.startswith("memory after ") for name in told)
+        assert result[name] > 0
+    assert any(name.startswith("memory after ") for name in result)
     assert set(figures["machine"]) == {
         "cores",
         "memoryGiB",
@@ -89,7 +91,9 @@ def test_a_long_record_is_looked_back_on_beside_a_short_one(tmp_path: Path) -> N
     size = ("--seconds", "0.1", "--time-travel", "2000")
     done = bench(tmp_path, "--time-travel-only", *size, "--output", str(output))
     assert done.returncode == 0, done.stderr
-    figures = {one["name"]: one for one in json.loads(output.read_text("utf-8"))["figures"]}
+    figures = {
+        figure["name"]: figure for figure in json.loads(output.read_text("utf-8"))["figures"]
+    }
     reads = [f"{name} as of the {moment}" for name in AS_OF for moment in MOMENTS]
     for name in (*reads, *WHOLE):
         assert figures[name]["value"] > 0

@@ -90,10 +90,10 @@ def test_the_checker_finds_no_contradiction_in_its_events(url: str) -> None:
         recorded_event(row, mapper)
         for row in _ask(url, f"SELECT {COLUMNS} FROM events ORDER BY position")
     ]
-    events = tuple(event_of_record(one) for one in recorded)
-    assert len([one for one in events if one.type == "RunContinued"]) >= 3
+    events = tuple(event_of_record(event) for event in recorded)
+    assert len([event for event in events if event.type == "RunContinued"]) >= 3
     broken = check(History((), events, {}, CAP))
-    assert {rule: told for rule, told in broken.items() if rule not in OF_CALLS} == {}
+    assert {rule: value for rule, value in broken.items() if rule not in OF_CALLS} == {}
 
 
 @pytest.mark.parametrize("command", ["verify", "rebuild"])

@@ -73,11 +73,13 @@ def test_contenders_live_and_one_that_is_missing_is_named(
     size = ["--rounds", "1", "--seconds", "1", "--callers", "2", "--output", str(output)]
     assert main([*size, "--peers", "eventsourcing", "restate"]) == 1
     made = json.loads(output.read_text("utf-8"))
-    measured = [(one["contender"], one["median"] > 0) for one in made["contenders"]]
+    measured = [
+        (contender["contender"], contender["median"] > 0) for contender in made["contenders"]
+    ]
     assert measured == [("spawnlog, HTTP", True), ("eventsourcing, in process", True)]
     if PROCESSES.is_dir():
-        assert all(one["serverCpuMs"] > 0 for one in made["contenders"])
-        assert all(one["databaseCpuMs"] > 0 for one in made["contenders"])
+        assert all(contender["serverCpuMs"] > 0 for contender in made["contenders"])
+        assert all(contender["databaseCpuMs"] > 0 for contender in made["contenders"])
     assert made["missing"] == {
         "restate, HTTP": "restate cannot be installed: there is no such package"
     }

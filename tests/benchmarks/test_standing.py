@@ -39,8 +39,8 @@ def test_spent_by_counts_running_and_ended_children() -> None:
             seen = found
         assert seen.postgres < 0.3
     finally:
-        for one in (idle, busy):
-            one.communicate(b"\n")
+        for item in (idle, busy):
+            item.communicate(b"\n")
 
 
 def test_memory_grows_by_what_the_second_half_of_the_runs_added() -> None:

@@ -50,9 +50,9 @@ def of_mode(given: Given) -> Answer:
     """Return the effective mode and cleanup, and whether the request is permitted with them."""
     spawn = read_tool_arguments(given["args"])
     assert isinstance(spawn, ToolSpawn)
-    asked = spawn.members
-    mode = effective_mode(asked.get("mode"), thread=asked.get("thread", False))
-    effective = {"mode": mode, "cleanup": effective_cleanup(asked.get("cleanup"), mode)}
+    members = spawn.members
+    mode = effective_mode(members.get("mode"), thread=members.get("thread", False))
+    effective = {"mode": mode, "cleanup": effective_cleanup(members.get("cleanup"), mode)}
     return {**judged(given), "effective": effective}
 
 

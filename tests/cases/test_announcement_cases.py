@@ -30,8 +30,8 @@ def formatted(given: Given) -> Answer:
     if "items" in given:
         return {"sends": accounts_told(given["items"])}
     reading = read_entries([MessageEntry("assistant", text) for text in given["reads"]])
-    told = announce(outcome="success", result=reading.result, stats=RunStats(session_key=KEY))
-    return {"message": told.text if told else None}
+    result = announce(outcome="success", result=reading.result, stats=RunStats(session_key=KEY))
+    return {"message": result.text if result else None}
 
 
 def named(given: Given) -> Answer:
@@ -59,13 +59,13 @@ def read(given: Given) -> Answer:
             result=child["frozenResultText"],
         )
         return {"findings": child_findings([finding]).replace("\nStatus: ", "\nstatus: ")}
-    result = read_entries([one for line in given["history"] for one in _entries(line)]).result
+    result = read_entries([entry for line in given["history"] for entry in _entries(line)]).result
     return {"output": result, "later": result}
 
 
 def _entries(line: str) -> list[ParsedEntry]:
-    if said := re.fullmatch(r"assistant '(.*)'", line):
-        return [MessageEntry("assistant", said[1])]
+    if output := re.fullmatch(r"assistant '(.*)'", line):
+        return [MessageEntry("assistant", output[1])]
     if gave := re.fullmatch(r"toolResult '(.*)'", line):
         return [ToolEntry("read", None, gave[1])]
     if called := re.fullmatch(r"assistant calls (\w+)", line):

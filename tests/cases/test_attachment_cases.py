@@ -38,11 +38,11 @@ def judged(given: Given) -> Answer:
     if "lineage_patch_error" in given:
         return asyncio.run(failed_behind(given["lineage_patch_error"]))
     limits = given.get("config", {"enabled": given.get("enabled", False)})
-    asked = [
-        RequestedAttachment(one["name"], one["content"], one.get("encoding"))
-        for one in given["attachments"]
+    attachments = [
+        RequestedAttachment(attachment["name"], attachment["content"], attachment.get("encoding"))
+        for attachment in given["attachments"]
     ]
-    verdict = check_attachments(asked, Attachments.model_validate(limits))
+    verdict = check_attachments(attachments, Attachments.model_validate(limits))
     if isinstance(verdict, AttachmentRefusal):
         return {"status": verdict.status, "error": verdict.text}
     return {"status": "accepted"}
@@ -57,14 +57,14 @@ async def failed_behind(text: str) -> Answer:
     engine = context_engine(Failing(text))
     with pytest.raises(StepRefusedError) as failed:
         await engine.make(run, run.steps[-1], is_resumed=False)
-    told = failed.value.refusal
-    refusal = refused(rule=told.rule, step="context_engine", text=ref("refusal"))
+    result = failed.value.refusal
+    refusal = refused(rule=result.rule, step="context_engine", text=ref("refusal"))
     run = run_of(*events, refusal)
     assert run.effect("undo", "attachments") is not None
     run = run_of(*events, refusal, step_undone("context_engine"), step_undone())
     return {
-        "status": told.status,
-        "error": told.text,
+        "status": result.status,
+        "error": result.text,
         "attachments_dir_exists": attachments_dir(run) is not None,
     }
 

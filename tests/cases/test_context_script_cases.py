@@ -91,11 +91,11 @@ def of_failures(given: Given) -> Answer:
     text_store = TextStore(uuid4(), bytes(32), uuid4)
     run, agent = run_of(*a_requested_run()), pinned.configuration.effective_agent("a")
     gathered = without_waiting(gathering.gather(run, agent, "t", pinned, text_store))
-    told = {content.ref.id: content.text for content in text_store.contents}
+    result = {content.ref.id: content.text for content in text_store.contents}
     (receipt,) = gathered.receipts
     assert receipt.error is not None
     continues = "continues" if receipt.outcome == "failed" else receipt.outcome
-    return {"error": told[receipt.error.id], "spawn": continues}
+    return {"error": result[receipt.error.id], "spawn": continues}
 
 
 def of_urls(given: Given) -> Answer:
@@ -104,10 +104,10 @@ def of_urls(given: Given) -> Answer:
     """
     if "status" in given:
         return {"error": status_failure(given["status"], given["statusText"])}
-    told = dict.fromkeys(given["argMap"], "task")
+    result = dict.fromkeys(given["argMap"], "task")
     (value,) = given["argMap"].values()
     entry = {"method": given["method"]} if "method" in given else {}
-    request = script_run(given["uri"], argMap=told, variables={"task": value}, **entry)
+    request = script_run(given["uri"], argMap=result, variables={"task": value}, **entry)
     sent = request_of(request, given["uri"])
     return {
         "url": str(sent.url),
@@ -121,9 +121,9 @@ def of_programs(given: Given) -> Answer:
     """Return the arguments of a program. A variable is a task here: `argMap` maps to its own
     names.
     """
-    told = dict.fromkeys(given["argMap"], "task")
+    result = dict.fromkeys(given["argMap"], "task")
     (value,) = given["argMap"].values()
-    request = script_run("/x", format=given["format"], argMap=told, variables={"task": value})
+    request = script_run("/x", format=given["format"], argMap=result, variables={"task": value})
     program = program_of(request, "/x", {})
     assert program.stdin is not None
     return {"stdin_json": Whole(json.loads(program.stdin)), "argv": list(program.argv[1:])}
@@ -156,8 +156,8 @@ def scripts(given: Given) -> Answer:
     if "values" in given:
         outputs = [json.dumps({"message": "m", "key": value}) for value in given["values"]]
         readings = [
-            read_script_output(script_id="s", text=one, agent_id_override_key="key")
-            for one in outputs
+            read_script_output(script_id="s", text=output, agent_id_override_key="key")
+            for output in outputs
         ]
         return {"results": [reading.override for reading in readings]}
     if "runs_for_s" in given or "exit" in given:
@@ -174,8 +174,8 @@ def scripts(given: Given) -> Answer:
         return {
             "order": [script.id for script in configured.effective_agent("main").context_scripts]
         }
-    defined = [ContextScript.model_validate(one) for one in given["run"]]
-    return {one.id: one.model_dump(mode="json", by_alias=True) for one in defined}
+    defined = [ContextScript.model_validate(item) for item in given["run"]]
+    return {item.id: item.model_dump(mode="json", by_alias=True) for item in defined}
 
 
 RUNNERS: Mapping[str, Runner] = {"contextScripts": scripts}

@@ -54,19 +54,19 @@ def killed(given: Given) -> Answer:
         family.end("child")
         family.end("parent")
         kind = asyncio.run(stop_run(family, "parent"))
-        told = stopped(family)
+        result = stopped(family)
         return {
             "status": "ok" if kind == "stopping" else kind,
-            "cascadeKilled": len(told),
-            "cascadeLabels": [one.label for one in told],
+            "cascadeKilled": len(result),
+            "cascadeLabels": [answer.label for answer in result],
         }
     _ROWS[str(given["rows"])](family)
     kind = asyncio.run(stop_session(family, "main"))
-    told = stopped(family)
+    result = stopped(family)
     return {
         "status": "ok" if kind == "stopping" else kind,
-        "killed": len(told),
-        "labels": [one.label for one in told],
+        "killed": len(result),
+        "labels": [answer.label for answer in result],
     }
 
 

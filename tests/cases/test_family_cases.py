@@ -43,7 +43,7 @@ def counted(given: Given) -> Answer:
         requester = run["requester"]
         family.begin(run["child"], "main" if requester == given["controller"] else requester)
     assert family.session("main").active_children == 1
-    for run in sorted(given["runs"], key=lambda one: int(one["endedAt"])):
+    for run in sorted(given["runs"], key=lambda run: int(run["endedAt"])):
         family.end(run["child"])
     for run in given["runs"]:
         if "cleanupCompletedAt" in run:

@@ -47,9 +47,9 @@ async def _made(outside: Beyond, run: Run) -> dict[str, Any]:
     ).steps[0]
     made: dict[str, StepResult] = {}
     try:
-        wanted = [one for one in makers(outside) if await one.place(run, plan()) is not None]
-        for one in wanted:
-            made[one.name] = await one.make(run, state, is_resumed=False)
+        wanted = [maker for maker in makers(outside) if await maker.place(run, plan()) is not None]
+        for item in wanted:
+            made[item.name] = await item.make(run, state, is_resumed=False)
     except StepRefusedError as refused:
         return {"status": refused.refusal.status, "error": refused.refusal.text}
     fork = made["context_fork"].fork

@@ -72,16 +72,16 @@ def killed(given: Given) -> Answer:
     event = notification_call(run, ENDED, origin={}, error=error).event
     assert _state(family).phase == "due"
     return {
-        "updated": len([one for one in family.recorded if isinstance(one.event, RunEnded)]),
+        "updated": len([event for event in family.recorded if isinstance(event.event, RunEnded)]),
         "active": family.session("main").active_children == before,
         "outcome": {"error": error},
         "cleanupHandled": family.run("a").inbox is not None,
         "hook": {name: event[name] for name in ("outcome", "reason", "error")},
         "announce_calls": len(
             [
-                one
-                for one in family.recorded
-                if isinstance(one.event, RunAnnounced) and one.event.disposition == "inbox"
+                event
+                for event in family.recorded
+                if isinstance(event.event, RunAnnounced) and event.event.disposition == "inbox"
             ]
         ),
     }
@@ -151,8 +151,10 @@ def _state(family: CaseFamily) -> Effect:
 
 
 def _told(family: CaseFamily) -> int:
-    attempts = [one.event for one in family.recorded if isinstance(one.event, EffectAttempted)]
-    return len([one for one in attempts if not one.has_failed])
+    attempts = [
+        event.event for event in family.recorded if isinstance(event.event, EffectAttempted)
+    ]
+    return len([attempt for attempt in attempts if not attempt.has_failed])
 
 
 RUNNERS: Mapping[str, Runner] = {

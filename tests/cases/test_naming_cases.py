@@ -28,7 +28,7 @@ def named(given: Given) -> Answer:
         known = subagents_of([_of_age(name) for name in given["runs"]], NOW)
         return {token: _picked(known, token) for token in given["tokens"]}
     if "token" not in given:
-        return {"order": [one.run_id for one in _known(given["runs"]).numbered]}
+        return {"order": [run.run_id for run in _known(given["runs"]).numbered]}
     token = given["token"] or ""
     if token.startswith("#"):
         return {"same_as": token.removeprefix("#") if _is_same(token) else token}

@@ -75,7 +75,9 @@ def spawned(given: Given) -> Answer:
         "registered.requesterOrigin": addresses,
         "lifecycle_event": {"parentSessionKey": family.session("child").spawned_by},
         "agent_call": {"lane": run.lane},
-        "order": [ORDER[type(one.event)] for one in family.recorded if type(one.event) in ORDER],
+        "order": [
+            ORDER[type(event.event)] for event in family.recorded if type(event.event) in ORDER
+        ],
     }
 
 

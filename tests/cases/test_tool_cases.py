@@ -21,9 +21,9 @@ def spawned(given: Given) -> Answer:
     key = server.new_session("spawn")
     if "args" not in given:
         (tool,) = [
-            one
-            for one in caller_of(key).ask("tools/list")["result"]["tools"]
-            if one["name"] == "sessions_spawn"
+            tool
+            for tool in caller_of(key).ask("tools/list")["result"]["tools"]
+            if tool["name"] == "sessions_spawn"
         ]
         schema = tool["inputSchema"]["properties"]
         return {"schema": {**schema, **{n: v["enum"] for n, v in schema.items() if "enum" in v}}}
@@ -106,7 +106,7 @@ def listed(given: Given) -> Answer:
     if "task_length" in given:
         server.announced(session=key, label="long", task="x" * given["task_length"])
     text = caller_of(key).values("subagents", action="list")["text"]
-    return {"text": text, "max_task": max(len(one) for one in text.split(" - ")[1:] or [""])}
+    return {"text": text, "max_task": max(len(part) for part in text.split(" - ")[1:] or [""])}
 
 
 def _requested(run_id: str) -> dict[str, Any]:

@@ -138,7 +138,7 @@ async def test_waiting_run_has_no_holder_to_lose(
     await family.begin("a")
     await wait_for(family, "after", "a")
     lost = (await coordination.lost_runs(limit=9)).runs
-    assert family.id("after") not in {one.run_id for one in lost}
+    assert family.id("after") not in {run.run_id for run in lost}
     registry = postgres.registry()
     at = await family.log.head()
     for waiting, names in ((True, ["after"]), (False, ["a"]), (None, ["after", "a"])):
@@ -157,9 +157,11 @@ async def test_ring_closed_in_one_batch_is_refused(
             ask_for(family, f"in a {round_}", "a", "b"),
             ask_for(family, f"in b {round_}", "b", "a"),
         )
-        told = [first.result.refusal, second.result.refusal]
-        assert [one.rule for one in told if one is not None] == ["dependency_cycle"], round_
-        passed = f"in a {round_}" if told[0] is None else f"in b {round_}"
+        result = [first.result.refusal, second.result.refusal]
+        assert [answer.rule for answer in result if answer is not None] == ["dependency_cycle"], (
+            round_
+        )
+        passed = f"in a {round_}" if result[0] is None else f"in b {round_}"
         await family.tell(passed, ask.refuse(family.run(passed).epoch))
 
 
@@ -184,10 +186,10 @@ async def go_on(family: LoggedFamily, name: str, newest: str) -> None:
     )
 
     def decide(world: DecisionContext) -> Decision[None]:
-        told = continue_session(
+        result = continue_session(
             world.sessions, world.runs, message, last, continued.planned(), keep
         )
-        return Decision(None, told.changes)
+        return Decision(None, result.changes)
 
     sessions = (family.key(name), last.requester.session_key)
     streams = (*map(run_stream, (last.run_id, message.run_id)), *map(session_stream, sessions))

@@ -128,8 +128,8 @@ async def test_texts_too_many_for_a_batch_go_into_several(postgres: RunningLog) 
     large = [postgres.log.submit(with_text(number, HALF)) for number in range(5)]
     small = postgres.log.submit(observing(key("small")))
     *appended, last = await asyncio.gather(*large, small)
-    assert [one.result for one in appended] == list(range(5))
-    assert [one.position for one in (*appended, last)] == list(range(1, 7))
+    assert [event.result for event in appended] == list(range(5))
+    assert [event.position for event in (*appended, last)] == list(range(1, 7))
     # Two fill a batch; the small one goes with the last of the large ones.
     assert await postgres.commits() == 3
     assert await postgres.ask("SELECT sum(bytes) FROM contents") == [(5 * len(HALF),)]

@@ -135,16 +135,16 @@ async def test_runs_are_lost_with_their_holder(
     await family.queue("waiting")
     await family.live("over")
     lost = (await coordination.lost_runs(limit=9)).runs
-    assert [(one.run_id, one.stage, one.epoch, one.absent) for one in lost] == [
+    assert [(run.run_id, run.stage, run.epoch, run.absent) for run in lost] == [
         (family.id("preparing"), "requested", 1, True),
         (family.id("running"), "started", 6, True),
     ]
-    assert {one.holder for one in lost} == {HOLDER}
+    assert {item.holder for item in lost} == {HOLDER}
     await coordination.renew(HOLDER, url=None, lease_seconds=LONG)
     assert (await coordination.lost_runs(limit=9)).runs == []
     await coordination.leave(HOLDER)
     lost = (await coordination.lost_runs(limit=9)).runs
-    assert [(one.run_id, one.absent) for one in lost] == [
+    assert [(run.run_id, run.absent) for run in lost] == [
         (family.id("preparing"), False),
         (family.id("running"), False),
     ]
@@ -184,7 +184,7 @@ async def test_runs_of_a_holder_are_listed(
     await family.begin("running")
     await family.live("over")
     held = await coordination.held_runs(HOLDER, limit=9)
-    assert [one.run_id for one in held] == [family.id("preparing"), family.id("running")]
+    assert [run.run_id for run in held] == [family.id("preparing"), family.id("running")]
     assert await coordination.held_runs("server-2", limit=9) == []
 
 
@@ -238,7 +238,7 @@ async def test_unwritten_file_is_given_out_with_backoff(
     for _ in range(14):
         await postgres.ask("UPDATE transcript_files SET due_at = clock_timestamp()")
         due = await coordination.due_files(limit=9)
-        assert [one.run_id for one in due] == [family.id("scout")]
+        assert [run.run_id for run in due] == [family.id("scout")]
         assert await coordination.due_files(limit=9) == []
         ((pause,),) = await postgres.ask(
             "SELECT extract(epoch FROM due_at - clock_timestamp())::float FROM transcript_files"

@@ -41,11 +41,11 @@ async def test_events_are_read_from_either_end(running: ServedLog, family: Logge
     await family.queue("second")
     log = running.log
     all_of_them = list(await log.read(limit=10_000))
-    positions = [one.envelope.position for one in all_of_them]
+    positions = [event.envelope.position for event in all_of_them]
 
     async def newest(**question: Any) -> list[int]:
         found = await log.read(newest_first=True, **question)
-        return [one.envelope.position for one in found]
+        return [event.envelope.position for event in found]
 
     assert positions == list(range(1, len(positions) + 1))
     assert await newest(limit=10_000) == positions[::-1]
@@ -53,20 +53,24 @@ async def test_events_are_read_from_either_end(running: ServedLog, family: Logge
     assert await newest(limit=3, after=2, until=6) == [6, 5, 4]
     assert await newest(limit=9, after=2, until=6) == [6, 5, 4, 3]
     run_id = family.id("first")
-    of_run = [one for one in all_of_them if one.envelope.provenance.run_id == run_id]
-    assert await newest(limit=2, run_id=run_id) == [one.envelope.position for one in of_run[:-3:-1]]
-    ended = [one.envelope.position for one in all_of_them if one.envelope.type == "RunEnded"]
+    of_run = [event for event in all_of_them if event.envelope.provenance.run_id == run_id]
+    assert await newest(limit=2, run_id=run_id) == [
+        event.envelope.position for event in of_run[:-3:-1]
+    ]
+    ended = [event.envelope.position for event in all_of_them if event.envelope.type == "RunEnded"]
     assert await newest(limit=9, types=("RunEnded",), correlations=(ROOT,)) == ended[::-1]
 
 
 async def test_events_are_read_by_who_acted(running: ServedLog, family: LoggedFamily) -> None:
     await family.live("first")
     everything = list(await running.log.read(limit=10_000))
-    words = {word for one in everything for word in one.envelope.provenance.actor if word}
+    words = {word for event in everything for word in event.envelope.provenance.actor if word}
     assert words
     for word in (*words, "nobody"):
         found = await running.log.read(limit=10_000, actor=word)
-        assert list(found) == [one for one in everything if word in one.envelope.provenance.actor]
+        assert list(found) == [
+            event for event in everything if word in event.envelope.provenance.actor
+        ]
 
 
 async def test_an_empty_log_is_at_position_zero(running: ServedLog) -> None:
@@ -79,13 +83,13 @@ async def test_rejections_leave_no_gap_of_positions(
     running: ServedLog,
 ) -> None:
     await observe(running.log, ["known"])
-    asked: list[Submission[Any]] = []
+    request: list[Submission[Any]] = []
     for number in range(10):
-        asked += [observing(key(number)), observing(key("known")), failing_with(KeyError(number))]
-    answers = await at_once(running.log, *asked)
+        request += [observing(key(number)), observing(key("known")), failing_with(KeyError(number))]
+    answers = await at_once(running.log, *request)
     assert await running.commits() == 2, "the commands were not decided as one batch"
-    recorded = [one for one in answers if not isinstance(one, BaseException)]
-    assert [one.position for one in recorded] == list(range(2, 12))
+    recorded = [answer for answer in answers if not isinstance(answer, BaseException)]
+    assert [event.position for event in recorded] == list(range(2, 12))
     assert len(await running.events()) == 11
 
 
@@ -110,11 +114,14 @@ async def test_streams_of_a_decision_are_one_append(
     await family.queue("scout")
     await family.execute("scout")
     appended = await family.tell("scout", ask.end(family.run("scout").epoch))
-    last = [one.envelope for one in (await running.events())[-2:]]
-    assert [one.stream for one in last] == [run_stream(family.id("scout")), session_stream(ROOT)]
-    assert {one.append_last for one in last} == {appended.position}
-    assert len({one.command_id for one in last}) == 1
-    assert [one.version for one in last] == [8, 3]
+    last = [event.envelope for event in (await running.events())[-2:]]
+    assert [event.stream for event in last] == [
+        run_stream(family.id("scout")),
+        session_stream(ROOT),
+    ]
+    assert {event.append_last for event in last} == {appended.position}
+    assert len({event.command_id for event in last}) == 1
+    assert [event.version for event in last] == [8, 3]
 
 
 async def test_append_with_a_misfit_is_not_recorded(
@@ -138,13 +145,13 @@ async def test_decision_sees_earlier_ones_of_its_batch(
     running: ServedLog,
 ) -> None:
     def next_one(world: DecisionContext) -> Decision[int]:
-        number = sum(key(one) in world.sessions for one in range(10))
+        number = sum(key(number) in world.sessions for number in range(10))
         return Decision(number, [seen(key(number))])
 
-    streams = [session_stream(key(one)) for one in range(10)]
-    asked = [submission(next_one, *streams) for _ in range(10)]
-    answers = await at_once(running.log, *asked)
-    assert [one.result for one in answers] == list(range(10))
+    streams = [session_stream(key(number)) for number in range(10)]
+    submissions = [submission(next_one, *streams) for _ in range(10)]
+    answers = await at_once(running.log, *submissions)
+    assert [answer.result for answer in answers] == list(range(10))
     assert await running.commits() == 1
 
 
@@ -177,10 +184,10 @@ async def test_spawns_at_once_fill_all_places(
         for first in range(0, CALLERS, at_a_time):
             callers = range(first, first + at_a_time)
             answers += await asyncio.gather(
-                *(families[one % processes].spawn(f"child {one}") for one in callers)
+                *(families[caller % processes].spawn(f"child {caller}") for caller in callers)
             )
-    refusals = [one.result.refusal for one in answers if one.result.refusal is not None]
-    assert {one.rule for one in refusals} == {"active_children"}
+    refusals = [answer.result.refusal for answer in answers if answer.result.refusal is not None]
+    assert {refusal.rule for refusal in refusals} == {"active_children"}
     assert len(refusals) == CALLERS - PLACES
     types = await running.types()
     assert (types.count("ChildAdmitted"), types.count("SpawnRefused")) == (
@@ -189,8 +196,10 @@ async def test_spawns_at_once_fill_all_places(
     )
     session = answers[0].sessions[ROOT]
     assert session.active_children <= PLACES
-    counted = [one.event for one in await running.events() if one.envelope.type == "ChildAdmitted"]
-    assert [getattr(one, "active_children", None) for one in counted] == list(range(PLACES))
+    counted = [
+        event.event for event in await running.events() if event.envelope.type == "ChildAdmitted"
+    ]
+    assert [getattr(item, "active_children", None) for item in counted] == list(range(PLACES))
 
 
 async def test_recording_time_never_runs_backwards(postgres: RunningLog) -> None:
@@ -199,10 +208,10 @@ async def test_recording_time_never_runs_backwards(postgres: RunningLog) -> None
     await postgres.ask("UPDATE log_head SET recorded_at = %s", ahead)
     async with postgres.other() as other:
         await observe(other.log, range(3, 6))
-    events = [one.envelope for one in await postgres.events()]
-    assert all(one.recorded_at <= two.recorded_at for one, two in pairwise(events))
-    assert [one.recorded_at for one in events[3:]] == [ahead] * 3
-    assert all(one.occurred_at < ahead for one in events)
+    events = [event.envelope for event in await postgres.events()]
+    assert all(event.recorded_at <= two.recorded_at for event, two in pairwise(events))
+    assert [event.recorded_at for event in events[3:]] == [ahead] * 3
+    assert all(event.occurred_at < ahead for event in events)
 
 
 async def test_empty_decision_leaves_no_trace(running: ServedLog) -> None:
@@ -216,23 +225,27 @@ async def test_empty_decision_leaves_no_trace(running: ServedLog) -> None:
 
 
 async def test_caller_that_gives_up_undoes_nothing(running: ServedLog) -> None:
-    tasks = [asyncio.create_task(running.log.submit(observing(key(one)))) for one in range(3)]
+    tasks = [asyncio.create_task(running.log.submit(observing(key(number)))) for number in range(3)]
     await asyncio.sleep(0)
     tasks[1].cancel()
     answers = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [isinstance(one, asyncio.CancelledError) for one in answers] == [False, True, False]
+    assert [isinstance(answer, asyncio.CancelledError) for answer in answers] == [
+        False,
+        True,
+        False,
+    ]
     assert len(await running.events()) == 3
 
 
 async def test_closing_log_writes_what_was_submitted(database_url: str) -> None:
     async with running_on(database_url) as running:
-        asked: list[asyncio.Task[Any]] = [
-            asyncio.create_task(running.log.submit(observing(key(one)))) for one in range(200)
+        tasks: list[asyncio.Task[Any]] = [
+            asyncio.create_task(running.log.submit(observing(key(number)))) for number in range(200)
         ]
         await asyncio.sleep(0)
         await running.log.close()
-        assert all(one.done() for one in asked)
-        assert len(await running.events()) == len(await asyncio.gather(*asked)) == 200
+        assert all(task.done() for task in tasks)
+        assert len(await running.events()) == len(await asyncio.gather(*tasks)) == 200
         with pytest.raises(LogUnavailableError, match="is stopping"):
             await running.log.submit(observing(key("late")))
 
@@ -241,8 +254,10 @@ async def test_full_queue_turns_callers_away(
     running: ServedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "QUEUE_SUBMISSIONS_MAX", 5)
-    answers = await at_once(running.log, *(observing(key(one)) for one in range(8)))
-    assert [isinstance(one, LogUnavailableError) for one in answers] == [False] * 5 + [True] * 3
+    answers = await at_once(running.log, *(observing(key(number)) for number in range(8)))
+    assert [isinstance(answer, LogUnavailableError) for answer in answers] == [False] * 5 + [
+        True
+    ] * 3
     assert len(await running.events()) == 5
 
 
@@ -255,8 +270,8 @@ async def test_stream_is_read_backwards_from_a_version(
 
     async def versions(**how: int) -> list[int]:
         found = await running.log.newest_of_stream(CONFIG_STREAM, **how)
-        assert {one.envelope.stream for one in found} <= {CONFIG_STREAM}
-        return [one.envelope.version for one in found]
+        assert {event.envelope.stream for event in found} <= {CONFIG_STREAM}
+        return [event.envelope.version for event in found]
 
     assert await versions(limit=10) == [3, 2, 1]
     assert await versions(limit=2) == [3, 2]
@@ -270,12 +285,12 @@ async def test_stream_is_read_backwards_from_a_version(
 async def test_stream_has_its_versions_at_every_position(running: ServedLog) -> None:
     await tell_everything(running)
     recorded = await running.events()
-    assert CONFIG_STREAM in {one.envelope.stream for one in recorded}
+    assert CONFIG_STREAM in {event.envelope.stream for event in recorded}
     known = Counter[str]()
-    for one in recorded:
-        stream, at = one.envelope.stream, one.envelope.position
+    for item in recorded:
+        stream, at = item.envelope.stream, item.envelope.position
         known[stream] += 1
-        assert await running.log.event_of(stream, one.envelope.version) == one
+        assert await running.log.event_of(stream, item.envelope.version) == item
         for name in (stream, CONFIG_STREAM):
             assert await running.log.version_of(name, at=at) == known[name]
     for name, version in {**known, "run:nobody": 0}.items():

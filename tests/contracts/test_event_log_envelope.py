@@ -51,9 +51,9 @@ async def test_columns_are_what_was_submitted_and_is_read(postgres: RunningLog) 
     await postgres.log.submit(recording(*requests, command_id=command, provenance=provenance))
     rows = await postgres.ask(f"SELECT {COLUMNS} FROM events ORDER BY position")
     row = dict(zip(COLUMNS.replace(" ", "").split(","), rows[1], strict=True))
-    told = {name: row.pop(name) for name in ("recorded_at", "occurred_at", "event_id")}
-    assert before < told["occurred_at"] <= told["recorded_at"] < before + timedelta(seconds=30)
-    assert told["event_id"].version == 7
+    result = {name: row.pop(name) for name in ("recorded_at", "occurred_at", "event_id")}
+    assert before < result["occurred_at"] <= result["recorded_at"] < before + timedelta(seconds=30)
+    assert result["event_id"].version == 7
     assert len(row.pop("chain_hash")) == 32
     assert row == {
         "position": 2,
@@ -74,16 +74,16 @@ async def test_columns_are_what_was_submitted_and_is_read(postgres: RunningLog) 
         "append_last": 3,
     }
     for recorded, stored in zip(await postgres.events(), rows, strict=True):
-        one = recorded.envelope
-        source = one.provenance
+        event = recorded.envelope
+        source = event.provenance
         assert stored == (
-            *(one.position, one.stream, one.version, one.type, one.type_version),
-            *(one.recorded_at, one.occurred_at, one.event_id, one.command_id),
+            *(event.position, event.stream, event.version, event.type, event.type_version),
+            *(event.recorded_at, event.occurred_at, event.event_id, event.command_id),
             *(source.actor.kind, source.actor.token, source.actor.session),
             *(source.causation, source.correlation, source.run_id, source.traceparent),
-            *(source.config_revision, one.writer_version, one.append_last, one.chain_hash),
+            *(source.config_revision, event.writer_version, event.append_last, event.chain_hash),
         )
-        assert one.stamp == (one.position, one.version, one.recorded_at, one.event_id)
+        assert event.stamp == (event.position, event.version, event.recorded_at, event.event_id)
 
 
 async def test_what_nobody_said_stays_empty(running: ServedLog) -> None:
@@ -94,13 +94,13 @@ async def test_what_nobody_said_stays_empty(running: ServedLog) -> None:
 
 async def test_event_ids_are_unique_and_ordered(running: ServedLog, family: LoggedFamily) -> None:
     await family.live("scout")
-    envelopes = [one.envelope for one in await running.events()]
-    ids = [one.event_id for one in envelopes]
+    envelopes = [event.envelope for event in await running.events()]
+    ids = [envelope.event_id for envelope in envelopes]
     assert len(set(ids)) == len(ids)
     assert ids == sorted(ids)
     by_append: dict[int, set[UUID]] = {}
-    for one in envelopes:
-        by_append.setdefault(one.append_last, set()).add(one.command_id)
+    for item in envelopes:
+        by_append.setdefault(item.append_last, set()).add(item.command_id)
     assert all(len(commands) == 1 for commands in by_append.values())
     assert len(set.union(*by_append.values())) == len(by_append) == 7
 
@@ -113,17 +113,17 @@ async def test_event_names_its_run_and_cause(running: ServedLog, family: LoggedF
     await family.end("below")
     below, head = family.run("below"), await running.log.head()
     await family.announce("below")
-    events = [one.envelope for one in await running.log.read(after=head, limit=9)]
-    told = {one.type: (one.stream, one.provenance) for one in events}
-    assert [*told] == ["RunAnnounced", "ChildSettled", "DescendantsSettled", "ChildReleased"]
-    assert told["RunAnnounced"][1].run_id == told["ChildSettled"][1].run_id == below.run_id
-    assert told["RunAnnounced"][1].causation == below.last_event_id
-    assert told["ChildSettled"][0] == session_stream(family.key("scout"))
-    settled = told["DescendantsSettled"][1]
+    events = [event.envelope for event in await running.log.read(after=head, limit=9)]
+    result = {event.type: (event.stream, event.provenance) for event in events}
+    assert [*result] == ["RunAnnounced", "ChildSettled", "DescendantsSettled", "ChildReleased"]
+    assert result["RunAnnounced"][1].run_id == result["ChildSettled"][1].run_id == below.run_id
+    assert result["RunAnnounced"][1].causation == below.last_event_id
+    assert result["ChildSettled"][0] == session_stream(family.key("scout"))
+    settled = result["DescendantsSettled"][1]
     assert settled.run_id == family.id("scout")
     assert settled.correlation == ROOT
-    by_type = {one.type: one.event_id for one in events}
-    assert told["ChildSettled"][1].causation == by_type["RunAnnounced"]
+    by_type = {event.type: event.event_id for event in events}
+    assert result["ChildSettled"][1].causation == by_type["RunAnnounced"]
     assert settled.causation == by_type["ChildSettled"]
 
 
@@ -141,14 +141,14 @@ async def test_event_of_another_tree_names_that_tree(
             provenance=_provenance(),
         )
     )
-    first, ended, born = [one.envelope.provenance for one in (await running.events())[-3:]]
+    first, ended, born = [event.envelope.provenance for event in (await running.events())[-3:]]
     assert first.run_id == run_id(1)
     assert (ended.run_id, ended.correlation) == (run.run_id, "agent:main:other")
     assert ended.causation == run.last_event_id
     assert (born.run_id, born.correlation) == (run_id(2), ROOT)
-    assert {one.traceparent for one in (first, ended, born)} == {TRACEPARENT}
+    assert {item.traceparent for item in (first, ended, born)} == {TRACEPARENT}
     # What is about a run goes under the revision that its spawn was pinned to.
-    revisions = [one.config_revision for one in (first, ended, born)]
+    revisions = [item.config_revision for item in (first, ended, born)]
     assert revisions == [7, run.config_revision, 7]
 
 
@@ -160,12 +160,12 @@ async def test_part_of_decision_names_its_command(running: ServedLog) -> None:
         provenance=Provenance(actor=CALLER),
     )
     await running.log.submit(first)
-    envelopes = [one.envelope for one in await running.events()]
-    assert [(one.command_id, one.provenance.actor) for one in envelopes] == [
+    envelopes = [event.envelope for event in await running.events()]
+    assert [(envelope.command_id, envelope.provenance.actor) for envelope in envelopes] == [
         (first.command_id, CALLER),
         (part.command_id, OPERATOR),
     ]
-    assert [one.append_last for one in envelopes] == [1, 2]
+    assert [envelope.append_last for envelope in envelopes] == [1, 2]
 
 
 async def test_a_spawn_carries_its_actor_and_trace(
@@ -173,11 +173,11 @@ async def test_a_spawn_carries_its_actor_and_trace(
 ) -> None:
     actor = Actor(kind="child", token="child:1", session="agent:main:subagent:x")
     await family.spawn("scout", actor=actor, traceparent=TRACEPARENT)
-    sources = [one.envelope.provenance for one in await running.events()]
+    sources = [event.envelope.provenance for event in await running.events()]
     assert len(sources) == 3
-    assert {one.actor for one in sources} == {actor}
-    assert {one.traceparent for one in sources} == {TRACEPARENT}
-    assert {one.run_id for one in sources} == {family.id("scout")}
+    assert {source.actor for source in sources} == {actor}
+    assert {source.traceparent for source in sources} == {TRACEPARENT}
+    assert {source.run_id for source in sources} == {family.id("scout")}
 
 
 async def test_log_is_read_by_its_filters(running: ServedLog, family: LoggedFamily) -> None:
@@ -189,17 +189,19 @@ async def test_log_is_read_by_its_filters(running: ServedLog, family: LoggedFami
     async def positions(**query: Any) -> list[int]:
         limit = query.pop("limit", 99)
         found = await running.log.read(limit=limit, **query)
-        return [one.envelope.position for one in found]
+        return [event.envelope.position for event in found]
 
     assert await positions(limit=3) == [1, 2, 3]
     assert await positions(after=3, limit=2) == [4, 5]
     assert await positions(after=3, until=5) == [4, 5]
     assert await positions(after=len(everything)) == []
-    born = [one.envelope.position for one in everything if isinstance(one.event, SpawnRequested)]
+    born = [
+        event.envelope.position for event in everything if isinstance(event.event, SpawnRequested)
+    ]
     assert await positions(types=("SpawnRequested",)) == born
     assert await positions(types=("SpawnRequested",), run_id=other.id("stranger")) == born[1:]
     assert await positions(correlations=[ROOT, "agent:main:other"]) == [
-        one.envelope.position for one in everything
+        event.envelope.position for event in everything
     ]
     assert await positions(correlations=["agent:main:other"]) == [16, 17, 18]
     assert await positions(correlations=[]) == []

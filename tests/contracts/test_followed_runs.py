@@ -34,10 +34,10 @@ async def test_run_of_another_process_is_followed(running: ServedLog, family: Lo
         await apart.live("stranger")
         await family.end("scout")
         head = await running.log.head()
-        for one in (running, other):
-            await seen(one.tail, head)
+        for item in (running, other):
+            await seen(item.tail, head)
             for run_id in (family.id("scout"), apart.id("stranger")):
-                assert one.tail.newest(run_id) == await running.registry().run(run_id)
+                assert item.tail.newest(run_id) == await running.registry().run(run_id)
 
 
 async def test_run_with_unseen_beginning_is_unknown(
@@ -74,7 +74,7 @@ async def test_followed_run_needs_no_database(postgres: RunningLog) -> None:
         bars = PostgresRunBars(pool, None, postgres.tail.stages)
         registry = PostgresRegistry(pool, None, postgres.tail.is_respawned)
         (stages,) = (await bars.stages({run.run_id: run.version})).values()
-        assert [one.stage for one in stages][-1] == "archived"
+        assert [stage.stage for stage in stages][-1] == "archived"
         assert await registry.respawns(run.run_id, at=head) == ()
 
 

@@ -46,10 +46,10 @@ def asking(name: str = "one", **more: Any) -> Submission[str]:
     )
 
 
-async def reserved_by(running: ServedLog, asked: Submission[str] | None = None) -> Reserved:
+async def reserved_by(running: ServedLog, submission: Submission[str] | None = None) -> Reserved:
     """Return the reservation that a repeated request meets."""
     with pytest.raises(AlreadyReserved) as caught:
-        await running.log.submit(asked or asking("again"))
+        await running.log.submit(submission or asking("again"))
     return caught.value.reserved
 
 
@@ -108,7 +108,7 @@ async def test_two_processes_carry_out_one_request(running: ServedLog) -> None:
                 other.log.submit(asking(f"b{number}", reservation=reservation)),
                 return_exceptions=True,
             )
-            turned_down = [one for one in answers if isinstance(one, AlreadyReserved)]
+            turned_down = [answer for answer in answers if isinstance(answer, AlreadyReserved)]
             assert len(turned_down) == 1
             assert turned_down[0].reserved.answer == ACCEPTED
     assert len(await running.events()) == 20
@@ -152,9 +152,9 @@ async def test_part_of_decision_answers_its_run(running: ServedLog) -> None:
 async def test_first_of_two_answers_in_a_batch_stays(
     running: ServedLog,
 ) -> None:
-    def completing(name: str, told: StoredAnswer) -> Submission[None]:
+    def completing(name: str, stored_answer: StoredAnswer) -> Submission[None]:
         return submission(
-            lambda _: Decision(None, [seen(key(name))], run_answer=(run_id(7), told)),
+            lambda _: Decision(None, [seen(key(name))], run_answer=(run_id(7), stored_answer)),
             session_stream(key(name)),
         )
 

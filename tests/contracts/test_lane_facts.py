@@ -45,9 +45,9 @@ def claiming(width: int, query: LaneQuery, holder: str = "server-1") -> Submissi
     """Return a submission that claims as many runs as there is room for, in order."""
 
     def choose(world: DecisionContext) -> Decision[list[UUID]]:
-        told, changes, taken = _told(world), list[Change](), list[UUID]()
-        for run in told.next:
-            running = told.running + len(taken)
+        result, changes, taken = _told(world), list[Change](), list[UUID]()
+        for run in result.next:
+            running = result.running + len(taken)
             command = ClaimRun(holder=holder, lane_width=width, lane_running=running)
             try:
                 events = decide(run, command)
@@ -72,10 +72,12 @@ async def test_lane_has_running_and_next(running: ServedLog, family: LoggedFamil
         await family.queue(name)
     await family.begin("held")
     await family.queue("below", "held")
-    told = await facts(running.log, lane(take=3))
-    assert told.running == 1
-    assert [run.run_id for run in told.next] == [family.id(one) for one in ("one", "two", "three")]
-    assert told.next[0] == family.run("one")
+    result = await facts(running.log, lane(take=3))
+    assert result.running == 1
+    assert [run.run_id for run in result.next] == [
+        family.id(text) for text in ("one", "two", "three")
+    ]
+    assert result.next[0] == family.run("one")
     deeper = await facts(running.log, lane(depth=2))
     assert (deeper.running, [run.run_id for run in deeper.next]) == (0, [family.id("below")])
     assert await facts(running.log, LaneQuery("other", 1, 8)) == LaneFacts(0, ())
@@ -99,7 +101,7 @@ async def test_decision_counts_claims_of_its_batch(
     before = await running.commits()
     answers = await at_once(running.log, *(claiming(WIDTH, lane(take=8)) for _ in range(4)))
     assert await running.commits() == before + 1
-    assert [len(one.result) for one in answers] == [WIDTH, 0, 0, 0]
+    assert [len(answer.result) for answer in answers] == [WIDTH, 0, 0, 0]
     assert answers[0].result == [family.id(f"r{number}") for number in range(WIDTH)]
 
 
@@ -110,9 +112,9 @@ async def test_lane_whose_read_part_is_claimed_may_have_more(
     monkeypatch.setattr(ledger, "LANE_RUNS_MAX", 3)
     await queued(running.log, 8)
     query = lane(take=3)
-    asked = submission(lambda world: Decision(_told(world)), lane=query)
-    _, told = await at_once(running.log, claiming(8, query), asked)
-    assert told.result == LaneFacts(3, (), may_have_more=True)
+    request = submission(lambda world: Decision(_told(world)), lane=query)
+    _, result = await at_once(running.log, claiming(8, query), request)
+    assert result.result == LaneFacts(3, (), may_have_more=True)
 
 
 async def test_decision_counts_ends_of_its_batch(running: ServedLog) -> None:
@@ -147,14 +149,14 @@ async def test_run_queued_in_same_batch_is_last(
         await family.queue(name)
     for name in ("later", "last"):
         await family.spawn(name)
-    _, _, told, first = await asyncio.gather(
+    _, _, result, first = await asyncio.gather(
         family.create("later"),
         family.create("last"),
         facts(running.log, lane(take=8)),
         facts(running.log, lane(take=2)),
     )
     names = ("r0", "r1", "later", "last")
-    assert [run.run_id for run in told.next] == [family.id(one) for one in names]
+    assert [run.run_id for run in result.next] == [family.id(name) for name in names]
     assert [run.run_id for run in first.next] == [family.id("r0"), family.id("r1")]
 
 
@@ -179,9 +181,9 @@ async def test_two_processes_never_exceed_the_width(
                     await own.end(name)
                     ended.add(run_id)
 
-        await asyncio.gather(*(work(log, f"{one}") for one in (1, 2) for log in logs))
+        await asyncio.gather(*(work(log, f"{number}") for number in (1, 2) for log in logs))
     assert ended == {family.id(f"r{number}") for number in range(RUNS)}
-    await _never_wider_than(running, WIDTH, [family.id(f"r{one}") for one in range(RUNS)])
+    await _never_wider_than(running, WIDTH, [family.id(f"r{number}") for number in range(RUNS)])
 
 
 async def _never_wider_than(running: ServedLog, width: int, in_line: Sequence[UUID]) -> None:
@@ -191,8 +193,8 @@ async def _never_wider_than(running: ServedLog, width: int, in_line: Sequence[UU
     for recorded in await running.events():
         envelope = recorded.envelope
         fold.apply(envelope.stream, recorded.event, envelope.stamp)
-        held = [one for one in fold.runs.values() if one.stage in ("queued", "started")]
-        most = max(most, sum(one.holder is not None for one in held))
+        held = [run for run in fold.runs.values() if run.stage in ("queued", "started")]
+        most = max(most, sum(item.holder is not None for item in held))
         if envelope.type == "RunClaimed" and envelope.provenance.run_id is not None:
             claimed.append(envelope.provenance.run_id)
     assert most == width

@@ -179,7 +179,7 @@ ASKED_IN_TIME: Mapping[str, PlannedQuery] = {
     "a message that waits": PlannedQuery(QUEUED_MESSAGE, ["00000000-0000-4000-8000-000000000001"]),
     "own runs of a session": PlannedQuery(RUNS_OF_A_SESSION, ["agent:main:main", EVENTS, 5]),
     "stages": PlannedQuery(
-        STAGES, [_RUNS_NAMED, [f"run:{one}" for one in range(5)], [9] * 5, ["RunQueued"]]
+        STAGES, [_RUNS_NAMED, [f"run:{number}" for number in range(5)], [9] * 5, ["RunQueued"]]
     ),
     "sessions": PlannedQuery(*query_of_sessions([("agent:main:main", [EVENTS // 2])])),
     "rows of counts": PlannedQuery(COUNTED, [[EVENTS // 3, EVENTS // 2, EVENTS]]),
@@ -362,7 +362,7 @@ def logging_server(folder: Path) -> Iterator[tuple[Server, Callable[[], list[str
 def test_idle_server_asks_only_listed_queries(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    known = {_bare(one.sql) for one in REPEATED.values()}
+    known = {_bare(item.sql) for item in REPEATED.values()}
     each_second = len(known) - NOT_EACH_SECOND
     with logging_server(tmp_path_factory.mktemp("idle")) as (_, statements):
 
@@ -598,7 +598,7 @@ async def test_plan_of_empty_table_serves_a_grown_one(connection: LogConnection,
 
 def _literal(value: Any) -> str:
     if isinstance(value, list):
-        return "'{" + ",".join(f'"{one}"' for one in value) + "}'"
+        return "'{" + ",".join(f'"{item}"' for item in value) + "}'"
     return f"'{value}'" if isinstance(value, str | UUID) else str(value)
 
 
@@ -723,7 +723,7 @@ async def test_generic_plan_of_page_goes_along_an_index(many_runs: LogConnection
 async def test_columns_by_creation_have_an_index(connection: LogConnection) -> None:
     found = await connection.execute("SELECT indexdef FROM pg_indexes WHERE tablename = 'runs'")
     indexes = [re.search(r"\((\w+), created_position\)", row[0]) for row in await found.fetchall()]
-    assert {one.group(1) for one in indexes if one is not None} == COLUMNS_BY_CREATION
+    assert {index.group(1) for index in indexes if index is not None} == COLUMNS_BY_CREATION
 
 
 async def test_respawns_are_found_along_their_index(many_runs: LogConnection) -> None:
@@ -772,7 +772,7 @@ async def test_changed_streams_cost_as_many_pages_as_their_events(
             "events_max": 5_000,
             "tree": "tree-7",
         }
-        keys = [str(after // CHANGES_OF_A_STREAM + one) for one in range(20)]
+        keys = [str(after // CHANGES_OF_A_STREAM + number) for number in range(20)]
         newest, oldest = (
             events_between(after=after, limit=9, run_id=UUID(int=7), newest_first=is_newest)
             for is_newest in (True, False)

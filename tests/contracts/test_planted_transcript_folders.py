@@ -140,7 +140,7 @@ async def test_data_directory_may_be_a_link(
     assert await ground.write() == str(tmp_path / "link" / "transcripts" / "main" / ground.names[0])
     assert (ground.agent / ground.names[0]).read_bytes().count(b"\n") == 2
     await ground.archive()
-    assert [one.name for one in ground.agent.iterdir()] == [f"{ground.names[0]}.deleted.{STAMP}"]
+    assert [path.name for path in ground.agent.iterdir()] == [f"{ground.names[0]}.deleted.{STAMP}"]
 
 
 async def test_recorded_path_leads_nowhere_else(
@@ -156,7 +156,7 @@ async def test_recorded_path_leads_nowhere_else(
         with pytest.raises(OSError, match="not the path of a transcript file"):
             await ground.write(path)
     assert tree_of(ground.outside) == outer
-    assert [one.name for one in ground.agent.iterdir()] == [f"{sealed.name}.deleted.{STAMP}"]
+    assert [path.name for path in ground.agent.iterdir()] == [f"{sealed.name}.deleted.{STAMP}"]
 
 
 @pytest.mark.parametrize("name", range(4))
@@ -171,7 +171,7 @@ async def test_links_for_files_are_replaced(ground: Ground, name: int) -> None:
     await ground.write()
     await ground.archive()
     assert tree_of(ground.outside) == outer
-    left = {one.name for one in ground.agent.iterdir() if not one.is_symlink()}
+    left = {path.name for path in ground.agent.iterdir() if not path.is_symlink()}
     assert left == {f"{ground.names[0]}.deleted.{STAMP}"}
     place.unlink(missing_ok=True)
     place.symlink_to(ground.outside / "main" / ground.names[0])

@@ -85,8 +85,8 @@ async def test_poison_hurts_only_its_own_caller(postgres: RunningLog, poison: st
     poisoned = answers.pop(3)
     assert isinstance(poisoned, Exception)
     assert not isinstance(poisoned, LogUnavailableError), "asking again would not help"
-    assert [one.result for one in answers] == [(key(number),) for number in range(6)]
-    assert sorted(one.position for one in answers) == list(range(1, 7))
+    assert [answer.result for answer in answers] == [(key(number),) for number in range(6)]
+    assert sorted(answer.position for answer in answers) == list(range(1, 7))
     assert len(await postgres.events()) == 6
     assert time.monotonic() - began < SECONDS_MAX
 
@@ -97,7 +97,7 @@ async def test_unprintable_event_fails_its_decision_alone(postgres: RunningLog, 
     *answers, failed = await at_once(postgres.log, *others, _run(label=label))
     assert isinstance(failed, ValueError)
     assert "SpawnRequested cannot be recorded: " in str(failed)
-    assert [one.result for one in answers] == [1, 1, 1], "others were decided anew"
+    assert [answer.result for answer in answers] == [1, 1, 1], "others were decided anew"
 
 
 async def test_unrecordable_part_leaves_nothing_of_its_decision(
@@ -122,7 +122,7 @@ async def test_lone_poison_leaves_the_writer_fit(
         (answer,) = await at_once(postgres.log, poison)
         assert isinstance(answer, Exception)
     await family.begin("scout")
-    assert [one.version for one in family.runs.values()] == [7]
+    assert [run.version for run in family.runs.values()] == [7]
     assert await postgres.ask("SELECT 1 FROM contents WHERE body = 'x'") == []
     assert await postgres.ask("SELECT 1 FROM idempotency") == []
 

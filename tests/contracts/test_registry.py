@@ -153,9 +153,9 @@ async def test_inbox_holds_announcements_in_order(
     assert await inbox_of(family.key("one")) == []
     await family.tell("two", ask.acknowledge())
     await family.tell("two", ask.archive())
-    told = await inbox_of(None)
-    assert family.names(told) == ["two", "one", "refused"]
-    taken = [run.inbox.acknowledged_at is not None for run in told if run.inbox is not None]
+    result = await inbox_of(None)
+    assert family.names(result) == ["two", "one", "refused"]
+    taken = [run.inbox.acknowledged_at is not None for run in result if run.inbox is not None]
     assert taken == [True, False, False]
 
 
@@ -231,8 +231,8 @@ async def test_respawns_are_found_as_of_every_position(
     for position in range(head + 1):
         expected = [family.run(name).run_id for at, name in created if at <= position]
         found = await registry.respawns(first, at=position)
-        assert [one.run_id for one in found] == expected, position
-        assert {one.requester for one in found} <= {ROOT}
+        assert [run.run_id for run in found] == expected, position
+        assert {item.requester for item in found} <= {ROOT}
         query = RunQuery.where(respawned_from=first)
         listed = await registry.runs(query, at=position, limit=9, ascending=True)
         assert [run.run_id for run in listed] == expected, position
@@ -251,7 +251,7 @@ async def test_respawns_of_run_are_limited_and_listed_whole(
     head = await running.log.head()
     ids = [family.run(name).run_id for name in names]
     found = await registry.respawns(first, at=head)
-    assert [one.run_id for one in found] == ids[:RESPAWNS_MAX]
+    assert [run.run_id for run in found] == ids[:RESPAWNS_MAX]
     listed = await registry.runs(RunQuery.where(respawned_from=first), at=head, limit=500)
     assert [run.run_id for run in listed] == ids[::-1]
 

@@ -116,7 +116,7 @@ async def _is_the_fold_everywhere(running: ServedLog, registry: Registry) -> Non
         meant = [run for run in newest_first if is_meant(run)]
         assert await registry.runs(query, at=at, limit=RUNS_MAX) == meant
         page = await registry.runs(query, at=at, limit=2, behind=at // 2, ascending=True)
-        assert page == [one for one in reversed(meant) if one.created_position > at // 2][:2]
+        assert page == [item for item in reversed(meant) if item.created_position > at // 2][:2]
         stages = [run.stage for run in fold.runs.values()]
         pending = sum(stage not in SETTLED for stage in stages)
         running_still = sum(stage not in OVER for stage in stages)
@@ -159,11 +159,11 @@ def _in_line(lane: LaneState, runs: Sequence[Run]) -> Sequence[LanePlace]:
     """Return the runs of both lists of a lane in the order queued; each list has its own order."""
     order = [run.run_id for run in runs]
     for places in (lane.running, lane.queued):
-        indexes = [order.index(one.run_id) for one in places]
+        indexes = [order.index(place.run_id) for place in places]
         assert indexes == sorted(indexes)
-    assert all(one.holder is not None for one in lane.running)
-    assert all(one.holder is None for one in lane.queued)
-    return sorted((*lane.running, *lane.queued), key=lambda one: order.index(one.run_id))
+    assert all(item.holder is not None for item in lane.running)
+    assert all(item.holder is None for item in lane.queued)
+    return sorted((*lane.running, *lane.queued), key=lambda run: order.index(run.run_id))
 
 
 async def _all_runs(registry: Registry, at: int) -> Sequence[Run]:
@@ -196,13 +196,13 @@ async def test_history_reads_alike_however_it_was_appended(
 ) -> None:
     monkeypatch.setattr(fold_module, "STATE_VERSIONS_MAX", 3)
     die = random.Random(seed)
-    changes = [(one.stream, one.event) for one in HISTORY]
+    changes = [(event.stream, event.event) for event in HISTORY]
     transactions = 0
     while changes:
         length, first = die.randint(1, 14), die.randint(1, 7)
         taken, changes = changes[:length], changes[length:]
-        asked = [recording(*part) for part in (taken[:first], taken[first:]) if part]
-        await at_once(running.log, *asked)
+        request = [recording(*part) for part in (taken[:first], taken[first:]) if part]
+        await at_once(running.log, *request)
         transactions += 1
     assert await running.commits() == transactions < len(HISTORY) / 4
     await _is_the_fold_everywhere(running, registry)
@@ -214,7 +214,7 @@ async def test_history_reads_alike_however_it_was_appended(
 
 @pytest.mark.server
 async def test_transaction_opens_one_row_of_each(postgres: RunningLog) -> None:
-    changes = [(one.stream, one.event) for one in HISTORY]
+    changes = [(event.stream, event.event) for event in HISTORY]
     await at_once(postgres.log, recording(*changes[:20]), recording(*changes[20:]))
     last = {stream: position for position, (stream, _) in enumerate(changes, 1)}
     found = "SELECT 'run:' || run_id, from_position, to_position FROM runs"
@@ -248,7 +248,7 @@ async def test_reads_of_now_look_up_no_transaction(
     assert await registry.session(key(2), at=2) is None
     assert looked == [2]
     # Whoever looked there was told the instant too.
-    (recorded_at,) = {one.envelope.recorded_at for one in await postgres.events()}
+    (recorded_at,) = {event.envelope.recorded_at for event in await postgres.events()}
     assert postgres.log.known_instant(2) == recorded_at
 
 
@@ -295,9 +295,11 @@ async def test_folded_stages_are_not_read_again(
         read = await PostgresRunBars(postgres.pool).stages(versions)
         assert await PostgresRunBars(postgres.pool, remembered).stages(versions) == read
         for name, look in looks.items():
-            told = {run_id: look(run_id, version) for run_id, version in versions.items()}
-            assert all(read[run_id] == one for run_id, one in told.items() if one is not None)
-            answered[name] += sum(one is not None for one in told.values())
+            result = {run_id: look(run_id, version) for run_id, version in versions.items()}
+            assert all(
+                read[run_id] == answer for run_id, answer in result.items() if answer is not None
+            )
+            answered[name] += sum(answer is not None for answer in result.values())
     assert remembered.past_runs.stages(runs[0].run_id, 99) is None
     assert all(answered[name] for name in looks)
 
@@ -395,12 +397,12 @@ async def test_instant_is_the_last_whole_append(running: ServedLog, registry: Re
     start = datetime.now(UTC) - timedelta(minutes=1)
     assert await registry.position_at(start) == 0
     for number in range(4):
-        await at_once(running.log, *(observing(key(f"{number}-{one}")) for one in range(5)))
+        await at_once(running.log, *(observing(key(f"{number}-{item}")) for item in range(5)))
     await observe(running.log, ["last"])
-    envelopes = [one.envelope for one in await running.events()]
+    envelopes = [event.envelope for event in await running.events()]
     assert await registry.position_at(start) == 0
-    for recorded_at, group in groupby(envelopes, key=lambda one: one.recorded_at):
-        last = max(one.position for one in group)
+    for recorded_at, group in groupby(envelopes, key=lambda envelope: envelope.recorded_at):
+        last = max(item.position for item in group)
         assert await registry.position_at(recorded_at) == last
         assert await registry.position_at(recorded_at - timedelta(microseconds=1)) < last
     assert await registry.position_at(start + timedelta(days=1)) == len(envelopes)
@@ -426,7 +428,7 @@ async def _all_pages(
             after=after, until=until, behind=behind, events_max=events_max, tree=tree
         )
         assert behind < page.examined <= until
-        assert all(behind < one.position <= page.examined for one in page.streams)
+        assert all(behind < stream.position <= page.examined for stream in page.streams)
         found += page.streams
         behind = page.examined
     return found
@@ -436,15 +438,15 @@ async def _all_pages(
 async def test_changed_stream_is_found_once(running: ServedLog, registry: Registry) -> None:
     await tell_everything(running)
     await LoggedFamily(running.log, root="agent:main:other", first=500).live("elsewhere")
-    events = [one.envelope for one in await running.events()]
+    events = [event.envelope for event in await running.events()]
     die = random.Random(7)
     for _ in range(30):
         after, until = sorted(die.randint(0, len(events)) for _ in range(2))
         tree = die.choice([None, ROOT, "agent:main:other"])
         first: dict[str, int] = {}
-        for one in events[after:until]:
-            if tree is None or one.provenance.correlation == tree:
-                first.setdefault(one.stream, one.position)
+        for item in events[after:until]:
+            if tree is None or item.provenance.correlation == tree:
+                first.setdefault(item.stream, item.position)
         found = await _all_pages(registry, after, until, die.choice([1, 7, 1000]), tree)
         assert found == sorted(first.items(), key=lambda one: one[1])
 
@@ -454,7 +456,7 @@ async def test_several_states_are_those_of_each_alone(
     running: ServedLog, registry: Registry
 ) -> None:
     await tell_everything(running)
-    streams = {one.envelope.stream for one in await running.events()}
+    streams = {event.envelope.stream for event in await running.events()}
     run_ids = [id for id in map(run_id_of, streams) if id is not None]
     keys = [key for key in map(session_key_of, streams) if key is not None]
     every = range(0, await running.log.head() + 1, stride(17))
@@ -462,7 +464,9 @@ async def test_several_states_are_those_of_each_alone(
         runs = {id: await registry.run(id, at=at) for id in run_ids}
         sessions = {key: await registry.session(key, at=at) for key in keys}
         assert found.runs == {id: run for id, run in runs.items() if run is not None}
-        assert found.sessions == {key: one for key, one in sessions.items() if one is not None}
+        assert found.sessions == {
+            key: session for key, session in sessions.items() if session is not None
+        }
     assert await registry.states([], [], at=[0]) == [({}, {})]
     assert await registry.states(run_ids, keys, at=[]) == []
 

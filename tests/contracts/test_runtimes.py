@@ -230,8 +230,8 @@ async def test_killed_child_says_no_more(theatre: Theatre) -> None:
     rest = asyncio.ensure_future(all_of(session))
     await asyncio.sleep(0)
     await session.kill()
-    said, end = await rest
-    assert (said, end.outcome, end.reason) == ([], "stopped", "stopped")
+    output, end = await rest
+    assert (output, end.outcome, end.reason) == ([], "stopped", "stopped")
     assert end.result == "hello"
 
 

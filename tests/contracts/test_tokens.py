@@ -220,7 +220,7 @@ async def test_code_is_traded_once_at_any_server(
     other = known_tokens(postgres, configured)
     code = await code_of(tokens, READER)
     traded = await asyncio.gather(other.trade_code(code), tokens.trade_code(code))
-    (token,) = [one for one in traded if one is not None]
+    (token,) = [item for item in traded if item is not None]
     for wrong in (code, "no-such-code", token):
         assert await tokens.trade_code(wrong) is None
     for one in (tokens, other):

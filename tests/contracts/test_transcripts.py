@@ -149,7 +149,7 @@ async def test_extent_is_read_on_from_the_last(transcripts: Transcripts, scout: 
     for first, more in ((1, said("a", "b")), (2, said("b", "c")), (4, said("d"))):
         assert await scout.append(first, more)
         seen.append(await extents.of(scout.run_id, scout.epoch))
-    assert [one.last for one in seen] == [2, 3, 4]
+    assert [item.last for item in seen] == [2, 3, 4]
     assert counted.asked == [0, 0, 2, 3]
     whole = await transcripts.written_after(scout.run_id, after=0)
     assert seen[-1] == whole
@@ -400,7 +400,7 @@ async def test_damaged_file_is_written_under_its_present_name(
     assert await transcripts.write_files([file]) == [None]
     assert Path(file.path).read_bytes() == content
     # Of a session that is archived nothing stays where it was.
-    assert [one.name for one in path.parent.iterdir()] == [Path(file.path).name]
+    assert [path.name for path in path.parent.iterdir()] == [Path(file.path).name]
 
 
 async def begun(transcripts: Transcripts, family: LoggedFamily, message: str) -> Run:
@@ -442,13 +442,13 @@ async def test_later_entries_are_written_with_the_end(
         for number, name in enumerate(sorted(ODD))
     ]
     files = WrittenFiles(running.registry(), transcripts)
-    told = transcripts.unwritten((message_entry("look around"),))
-    output = UnwrittenOutput(told, entries)
+    unwritten = transcripts.unwritten((message_entry("look around"),))
+    output = UnwrittenOutput(unwritten, entries)
     ended = await finalizer(running, transcripts, files).end(run, INTERRUPTED, output)
     assert ended.ended_at is not None
     rows = await transcripts.read(run.run_id, after=0, limit=99)
-    assert [one.sequence for one in rows] == list(range(1, len(ODD) + 2))
-    ages = [(ended.ended_at - one.recorded_at).total_seconds() for one in rows[1:]]
+    assert [row.sequence for row in rows] == list(range(1, len(ODD) + 2))
+    ages = [(ended.ended_at - row.recorded_at).total_seconds() for row in rows[1:]]
     expected = [60 - number for number in range(len(ODD))]
     assert all(0 <= age - at_least < 5 for age, at_least in zip(ages, expected, strict=True))
     key = await running.contents().key(run.session_id)
@@ -555,7 +555,7 @@ async def test_extent_ends_before_first_late_entry(
         found = await transcripts.extent(scout.run_id, until=noon + timedelta(minutes=minutes))
         return found.entries, found.bytes, found.last_usage_tokens
 
-    sizes = [len(orjson.dumps(one.body)) for one in entries]
+    sizes = [len(orjson.dumps(entry.body)) for entry in entries]
     assert await extent(-1) == (0, 0, None)
     assert await extent(0) == (1, sizes[0], 7)
     assert await extent(2) == (2, sum(sizes[:2]), 7), "the fourth is behind one that is later"

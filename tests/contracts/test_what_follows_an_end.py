@@ -161,18 +161,18 @@ async def told(
 ) -> Any:
     """Return the record of a life from its end on, without ids, positions and times."""
     own = {family.id(name): name for name in family._ids}
-    events = [one for one in await running.events() if one.envelope.provenance.run_id in own]
-    seen = {one.envelope.event_id: number for number, one in enumerate(events)}
+    events = [event for event in await running.events() if event.envelope.provenance.run_id in own]
+    seen = {event.envelope.event_id: number for number, event in enumerate(events)}
     found = []
-    for one in events:
-        head, source = one.envelope, one.envelope.provenance
+    for item in events:
+        head, source = item.envelope, item.envelope.provenance
         assert source.causation is None or source.causation in seen
         about = own[source.run_id] if source.run_id is not None else None
         cause = seen.get(source.causation) if source.causation else None
         left = head.append_last - head.position
         found.append((head.type, head.version, about, cause, source.actor, left))
-    commands = [one.envelope.command_id for one in events]
-    changes = [one != other for one, other in pairwise(commands)]
+    commands = [event.envelope.command_id for event in events]
+    changes = [command != other for command, other in pairwise(commands)]
     text = None
     if run.inbox is not None and run.inbox.text is not None:
         text = await server.work.contents.text(run.inbox.text)
@@ -213,9 +213,9 @@ async def test_failed_follow_up_ends_the_row(running: ServedLog, trouble: Except
     answers = await at_once(
         running.log, observing(key(1))._replace(follow_ups=following), observing(key(4))
     )
-    assert [one.result for one in answers] == [(key(1),), (key(4),)]
-    events = [one.envelope for one in await running.events()]
-    assert [one.stream for one in events] == [f"session:{key(number)}" for number in (1, 2, 4)]
-    assert [one.append_last for one in events] == [1, 2, 3]
-    assert len({one.command_id for one in events}) == 3
+    assert [answer.result for answer in answers] == [(key(1),), (key(4),)]
+    events = [event.envelope for event in await running.events()]
+    assert [event.stream for event in events] == [f"session:{key(number)}" for number in (1, 2, 4)]
+    assert [event.append_last for event in events] == [1, 2, 3]
+    assert len({event.command_id for event in events}) == 3
     assert await running.commits() == 1

@@ -28,7 +28,7 @@ def test_each_event_comes_with_the_states_around_it() -> None:
     steps = list(states(events))
     assert [step.at for step in steps] == events
     assert [step.before for step in steps] == [None, *(step.after for step in steps[:-1])]
-    assert [step.run.version for step in steps] == [one.stamp.version for one in events]
+    assert [step.run.version for step in steps] == [event.stamp.version for event in events]
 
 
 @pytest.mark.parametrize(
@@ -67,14 +67,14 @@ def test_states_used_longest_ago_leave_first() -> None:
     for life in lives.values():
         list(states(life[:2], memory))
     # The first run is used by the next page, which begins with its third event.
-    page = [(one.stream, one.stamp.version) for one in lives[1][2:]]
+    page = [(event.stream, event.stamp.version) for event in lives[1][2:]]
     assert memory.missing(page) == ([], [])
     (left,) = memory.shrink()
     assert left.version == 2
     assert list(memory.runs) == [run_id(3), run_id(1)]
     # An event of a stream that cannot be is refused when it is taken, and nothing is looked for.
     assert memory.missing([("run:x", 4), ("nothing", 4)]) == ([], [])
-    again = [(one.stream, one.stamp.version) for one in lives[2][2:]]
+    again = [(event.stream, event.stamp.version) for event in lives[2][2:]]
     assert memory.missing([*again, (session_stream(ROOT), 7), (CONFIG_STREAM, 2)]) == (
         [run_id(2)],
         [ROOT],

@@ -47,25 +47,25 @@ def test_the_page_leads_to_the_revision_the_position_and_the_runs(
     assert record.refused
     monkeypatch.setenv("SPAWNLOG_URL", server.url)
     monkeypatch.setenv("SPAWNLOG_TOKEN", server.token)
-    said: list[str] = []
+    output: list[str] = []
     statuses = []
     # What the page calls by a word, and what of the output so far it is.
     found: dict[str, str] = {}
     for words in commands():
         for word, value in found.items():
-            words = [re.sub(rf"\b{word}\b", value, one) for one in words]
+            words = [re.sub(rf"\b{word}\b", value, item) for item in words]
         result = run_command(*words)
         assert result.stdout, (words, result.stderr)
         statuses.append(result.returncode)
-        said.append(result.stdout)
+        output.append(result.stdout)
         if run := re.search(r"^run +([0-9a-f-]{36})$", result.stdout, re.M):
             found.setdefault("RUN", run.group(1))
         if words[:2] == ["config", "history"]:
             (row,) = re.findall(rf"^ +{WRONG_REVISION} .*$", result.stdout, re.M)
             _, found["FROM"], *_, found["UNTIL"], _, _ = row.split()
-    assert len(said) < COMMANDS_MAX
+    assert len(output) < COMMANDS_MAX
     assert statuses == [0, 0, 0, 0, 1, 1, 0, 0, 0]
-    counts, first, explained, history, wrong, changed, what_if, anew, hurt = said
+    counts, first, explained, history, wrong, changed, what_if, anew, hurt = output
 
     assert RULE in counts
     assert found["RUN"] in record.refused

@@ -33,10 +33,10 @@ SESSION = "agent:main:adapters"
 @pytest.fixture(scope="module")
 def server(made_data_dir: Path) -> Iterator[Server]:
     if not PYTHON.exists():
-        told = "the libraries of the adapters are not installed here: run `make adapters`"
+        text = "the libraries of the adapters are not installed here: run `make adapters`"
         if os.environ.get("CI"):
-            pytest.fail(told)
-        pytest.skip(f"NOT TESTED: {told}")
+            pytest.fail(text)
+        pytest.skip(f"NOT TESTED: {text}")
     config = configuration(
         agent("main", default=True), agent("counter", scripted(result="There are 41 ships."))
     )
@@ -64,9 +64,9 @@ def test_a_model_spawns_and_is_told_what_came_of_it(server: Server, library: str
         check=False,
     )
     assert finished.returncode == 0, finished.stderr
-    told = json.loads(finished.stdout)["answer"].splitlines()
-    assert told[0] == "There are 41 ships."
-    assert told[1].startswith('No sub-agent was spawned: Agent "stranger" is not configured')
+    result = json.loads(finished.stdout)["answer"].splitlines()
+    assert result[0] == "There are 41 ships."
+    assert result[1].startswith('No sub-agent was spawned: Agent "stranger" is not configured')
     query = {"requester": f"{SESSION}-{library}", "order": "asc"}
     runs = server.http.get("/v1/runs", params=query).json()["items"]
     assert sorted(run["status"] for run in runs) == ["done", "refused"]
@@ -74,7 +74,7 @@ def test_a_model_spawns_and_is_told_what_came_of_it(server: Server, library: str
 
 def test_every_adapter_is_tested() -> None:
     assert {path.stem for path in ADAPTERS.glob("*_tool.py")} == {
-        f"{one}_tool" for one in LIBRARIES
+        f"{library}_tool" for library in LIBRARIES
     }
 
 

@@ -87,7 +87,7 @@ def accepted(answer: httpx2.Response | None) -> list[str]:
     """Return the ids of the runs of a request, which must be accepted."""
     assert answer is not None
     assert answer.status_code == 201, answer.text
-    return [str(one["runId"]) for one in answer.json()["runs"]]
+    return [str(run["runId"]) for run in answer.json()["runs"]]
 
 
 def refused(answer: httpx2.Response | None, rule: str) -> dict[str, Any]:
@@ -100,11 +100,11 @@ def refused(answer: httpx2.Response | None, rule: str) -> dict[str, Any]:
 def runs_of(server: Server, name: str) -> list[dict[str, Any]]:
     """Return all runs of a session in the order of their labels."""
     runs = server.runs(requester=f"agent:main:{name}")
-    return sorted(runs, key=lambda one: str(one["label"]))
+    return sorted(runs, key=lambda run: str(run["label"]))
 
 
 def rules(server: Server, name: str) -> list[str]:
-    return [one["rule"] for one in runs_of(server, name)]
+    return [run["rule"] for run in runs_of(server, name)]
 
 
 def appends(server: Server, *run_ids: str) -> list[Counter[str]]:
@@ -121,7 +121,7 @@ def scripts_at_work(server: Server, name: str, count: int) -> list[dict[str, Any
 
     def at_work() -> list[dict[str, Any]] | None:
         runs = runs_of(server, name)
-        waiting = [one for one in runs if (server.folder / f"at.{one['runId']}").exists()]
+        waiting = [run for run in runs if (server.folder / f"at.{run['runId']}").exists()]
         return runs if len(waiting) == count else None
 
     return wait_for("the scripts to be at work", at_work)
@@ -140,9 +140,9 @@ def stop(server: Server, run: dict[str, Any], **headers: str) -> httpx2.Response
 def test_batch_is_admitted_and_created_in_one_append_each(server: Server) -> None:
     ids = accepted(server.spawn(**asked("each", "plain", label="count")))
     ended = [server.run(run_id, "announced") for run_id in ids]
-    assert [one["label"] for one in ended] == ["count-1", "count-2", "count-3"]
-    assert {one["outcome"] for one in ended} == {"success"}
-    assert len({one["batchId"] for one in ended}) == 1
+    assert [run["label"] for run in ended] == ["count-1", "count-2", "count-3"]
+    assert {run["outcome"] for run in ended} == {"success"}
+    assert len({run["batchId"] for run in ended}) == 1
     admitted, created, *_ = appends(server, *ids)
     assert admitted == {"SessionObserved": 1, "SpawnRequested": 3, "ChildAdmitted": 3}
     steps = ("ScriptsResolved", "PreparationStarted", "SessionCreated", "SessionObserved")
@@ -159,8 +159,8 @@ def test_task_that_cannot_be_prepared_refuses_all(server: Server) -> None:
     assert problem["errors"] == [{"pointer": "/task/1", "detail": problem["detail"]}]
     assert rules(server, "bad") == ["batch", "runtime", "batch"]
     text = problem["detail"].rstrip(".")
-    for one in (first, third):
-        assert server.run(one["runId"])["error"] == (
+    for run in (first, third):
+        assert server.run(run["runId"])["error"] == (
             f'Task 2 of 3 ("bad-2", run {second["runId"]}) could not be prepared: {text}.'
             " No task of this batch was started."
         )
@@ -168,9 +168,9 @@ def test_task_that_cannot_be_prepared_refuses_all(server: Server) -> None:
     # Whoever asked was told.
     assert server.inbox("agent:main:bad") == []
     (refusal,) = [
-        one
-        for one in appends(server, *(one["runId"] for one in (first, second, third)))
-        if "SpawnRefused" in one
+        append
+        for append in appends(server, *(item["runId"] for item in (first, second, third)))
+        if "SpawnRefused" in append
     ]
     assert refusal["SpawnRefused"] == refusal["ChildReleased"] == 3
 
@@ -217,13 +217,16 @@ def test_two_batches_for_too_few_places_admit_one(server: Server) -> None:
         server.spawn_in_background(**asked("race", "fussy", label=label))
         for label in ("held-one", "held-other")
     ]
-    for one in scripts_at_work(server, "race", 3):
-        server.let_go(one["runId"])
+    for script in scripts_at_work(server, "race", 3):
+        server.let_go(script["runId"])
     answers = [aside.answer() for aside in asides]
-    assert sorted(one.status_code for one in answers if one is not None) == [201, 403]
-    ids = {one["runId"] for one in runs_of(server, "race")}
-    admitted = [one for one in server.whole_log() if one["type"] == "ChildAdmitted"]
-    counts = [one["payload"]["activeChildren"] for one in admitted if one["runId"] in ids]
+    assert sorted(response.status_code for response in answers if response is not None) == [
+        201,
+        403,
+    ]
+    ids = {run["runId"] for run in runs_of(server, "race")}
+    admitted = [event for event in server.whole_log() if event["type"] == "ChildAdmitted"]
+    counts = [event["payload"]["activeChildren"] for event in admitted if event["runId"] in ids]
     assert counts == [0, 1, 2]
 
 
@@ -253,10 +256,10 @@ def test_batch_waits_for_run_that_is_prepared(server: Server, is_stopped: bool) 
         behind = scripts_at_work(server, name, 3)[1:]
         stop(server, first)
         refused(aside.answer(), "stopped")
-        for one in behind:
-            server.let_go(one["runId"])
+        for run in behind:
+            server.let_go(run["runId"])
         refused(later.answer(), "dependency_failed")
-        found = Counter(server.run(one["runId"])["rule"] for one in behind)
+        found = Counter(server.run(item["runId"])["rule"] for item in behind)
         assert found == {"dependency_failed": 1, "batch": 1}
     else:
         body = asked(name, "plain", "a", "b", label="then", chainAfter="held-1")
@@ -288,8 +291,8 @@ def require_whole_batches(server: Server, name: str) -> list[dict[str, Any]]:
     """Require that no batch of the session has a part: each was admitted by one append, and created
     or refused by one. Return its runs."""
     runs = runs_of(server, name)
-    for batch_id in {one["batchId"] for one in runs}:
-        members = [one["runId"] for one in runs if one["batchId"] == batch_id]
+    for batch_id in {run["batchId"] for run in runs}:
+        members = [run["runId"] for run in runs if run["batchId"] == batch_id]
         for recorded in appends(server, *members):
             for name in ("SpawnRequested", "SessionCreated", "SpawnRefused", "PreparationResumed"):
                 assert recorded[name] in (0, len(members)), (name, recorded)
@@ -324,8 +327,8 @@ def test_killed_batch_comes_to_its_end(server: Server, moment: str, agent_id: st
     # For `plain` nothing has to be asked or made: it is recorded as a whole, its start included,
     # and what may have executed is not executed again.
     had_started = moment.startswith("after") and agent_id == "plain"
-    assert [one["outcome"] for one in ended] == ["error" if had_started else "success"] * 3
-    assert [one["task"] for one in ended] == ["a", "b", "c"]
+    assert [run["outcome"] for run in ended] == ["error" if had_started else "success"] * 3
+    assert [run["task"] for run in ended] == ["a", "b", "c"]
     assert len(require_whole_batches(server, name)) == 3
     require_free(server, name)
     assert len(server.inbox(f"agent:main:{name}")) == 3
@@ -337,17 +340,17 @@ def test_killed_refusal_is_whole_and_told_once(server: Server, moment: str) -> N
     name, answer = killed(server, moment, "fussy", "bad")
     problem = refused(answer, "runtime")
     runs = require_whole_batches(server, name)
-    assert [one["rule"] for one in runs] == ["batch", "runtime", "batch"]
+    assert [run["rule"] for run in runs] == ["batch", "runtime", "batch"]
     assert problem["runId"] == runs[1]["runId"]
     require_free(server, name)
-    told = [(one["runId"], one["text"]) for one in server.inbox(f"agent:main:{name}")]
+    announcements = [(run["runId"], run["text"]) for run in server.inbox(f"agent:main:{name}")]
     if moment.startswith("before"):
         # Nobody was there any more to be told.
-        ((run_id, text),) = told
+        ((run_id, text),) = announcements
         assert run_id == runs[1]["runId"]
         assert "No task of this batch was started." in text
     else:
-        assert told == []
+        assert announcements == []
 
 
 @pytest.mark.kill
@@ -356,7 +359,7 @@ def test_killed_refusal_at_admission_is_told_again(server: Server) -> None:
     server.die_during("after SpawnRefused", key="gone", **body)
     server.restart()
     refused(server.spawn_again("gone", **body), "mode")
-    assert [one["rule"] for one in require_whole_batches(server, "gone")] == ["mode"] * 3
+    assert [item["rule"] for item in require_whole_batches(server, "gone")] == ["mode"] * 3
 
 
 @pytest.mark.kill
@@ -374,5 +377,5 @@ def test_killed_stop_of_batch_that_is_prepared_stops_it(server: Server, moment: 
     assert aside.answer() is None
     server.restart()
     assert stop(server, first, **key).status_code == 200
-    assert [one["rule"] for one in require_whole_batches(server, name)] == ["stopped", "batch"]
+    assert [item["rule"] for item in require_whole_batches(server, name)] == ["stopped", "batch"]
     require_free(server, name)

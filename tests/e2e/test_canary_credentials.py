@@ -128,10 +128,10 @@ def test_child_is_given_credentials_and_record_names_profiles(
     server: Server, children: dict[str, dict[str, Any]], name: str
 ) -> None:
     run_id = children[name]["runId"]
-    told = json.loads((server.folder / f"{run_id}.json").read_text())
-    assert {variable: told.get(variable) for variable in GIVEN} == GIVEN
+    answer = json.loads((server.folder / f"{run_id}.json").read_text())
+    assert {variable: answer.get(variable) for variable in GIVEN} == GIVEN
     events = server.http.get(f"/v1/runs/{run_id}/events").json()["items"]
-    (created,) = [one for one in events if one["type"] == "SessionCreated"]
+    (created,) = [event for event in events if event["type"] == "SessionCreated"]
     profiles = {f"by-{kind}:default" for kind in ("variable", "file", "profile")} | {"of-main"}
     assert set(created["payload"]["plan"]["authProfiles"]) == profiles
     assert set(created["payload"]["facts"]["credentials"]["profileIds"]) == profiles
@@ -151,7 +151,11 @@ def test_child_tells_without_its_credentials(
             for what in ("", "/transcript?tools=true")
         ]
         assert all("BY_FILE_API_KEY" in text and "[redacted]" in text for text in answers), name
-    announced = [one["text"] for one in server.inbox(KEY) if "BY_FILE_API_KEY" in one["text"]]
+    announced = [
+        announcement["text"]
+        for announcement in server.inbox(KEY)
+        if "BY_FILE_API_KEY" in announcement["text"]
+    ]
     assert len(announced) == 3
     assert all("[redacted]" in text for text in announced)
 
@@ -159,22 +163,22 @@ def test_child_tells_without_its_credentials(
 def test_credential_is_nowhere_else(
     server: Server, folder: Path, children: dict[str, dict[str, Any]]
 ) -> None:
-    ids = [str(one["runId"]) for one in children.values()]
+    ids = [str(child["runId"]) for child in children.values()]
     of_main = profiles_of_main(server.data_dir) / FILE_NAME
     assert of_main.exists()
     tokens = [
         json.loads(path.read_text())["SPAWNLOG_TOKEN"] for path in server.folder.glob("*.json")
     ]
     assert len(tokens) == 3
-    wanted = [form for one in (*CANARIES, *tokens) for form in (one, *encoded(one))]
+    wanted = [form for canary in (*CANARIES, *tokens) for form in (canary, *encoded(canary))]
     answers = answers_about(server, ids, [KEY])
-    assert [text[:200] for text in answers if any(one in text for one in wanted)] == []
+    assert [text[:200] for text in answers if any(item in text for item in wanted)] == []
     # What was encoded in lines was told in lines.
     joined = [text.replace("\\n", "").replace("\n", "") for text in answers]
-    assert [text[:200] for text in joined if any(one in text for one in wanted)] == []
+    assert [text[:200] for text in joined if any(item in text for item in wanted)] == []
     assert [*tables_with(server.data_dir, wanted)] == []
     assert files_with(server.data_dir, wanted, but=[of_main]) == []
-    assert [one for one in wanted if one in server.log()] == []
+    assert [item for item in wanted if item in server.log()] == []
     assert files_with(folder, [OF_MAIN]) == [
         str(path.relative_to(folder)) for path in sorted(server.folder.glob("*.json"))
     ]

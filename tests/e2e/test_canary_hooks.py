@@ -75,8 +75,8 @@ def test_headers_and_queries_are_sent_and_stand_nowhere(
     server: Server, outside: HookServer
 ) -> None:
     outside.replies("subagentSpawning", Reply(said={**BOUND, **ECHO}))
-    runs = [told := ended(server, "told")]
-    story_of(server, told, "EffectAttempted", 2)
+    runs = [result := ended(server, "told")]
+    story_of(server, result, "EffectAttempted", 2)
     outside.replies("subagentSpawning", Reply(500, ECHO))
     runs.append(ended(server, "unbound"))
     story_of(server, runs[-1], "EffectAttempted")
@@ -104,7 +104,7 @@ def test_headers_and_queries_are_sent_and_stand_nowhere(
         assert call.headers["Authorization"] == f"Bearer {IN_ENVIRONMENT}"
         assert call.path.endswith(f"?k={IN_QUERY}")
     answers = answers_about(server, runs, KEYS)
-    assert not [one for one in answers if any(canary in one for canary in CANARIES)]
+    assert not [answer for answer in answers if any(canary in answer for canary in CANARIES)]
     assert not any(canary in server.log() for canary in CANARIES)
     assert list(tables_with(server.data_dir, CANARIES)) == []
     server.stop()

@@ -52,6 +52,6 @@ async def test_a_wait_and_a_stream_outlive_a_restart(database_url: str, tmp_path
             await asyncio.to_thread(server.start)
             assert server.url == url
             await asyncio.gather(started, following)
-            recorded = [one.position async for one in client.events(run_id=run.run_id)]
+            recorded = [event.position async for event in client.events(run_id=run.run_id)]
         assert positions == recorded[: len(positions)]
         assert started.result().stage == "started"

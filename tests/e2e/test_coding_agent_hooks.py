@@ -56,9 +56,9 @@ class CodingAgent:
 
     def hook(self, event: str, **given: Any) -> dict[str, Any]:
         """Return the instruction for the coding agent; empty if there is none."""
-        told, said = self.hook_that_may_fail(event, **given)
-        assert not said, said
-        return told
+        result, output = self.hook_that_may_fail(event, **given)
+        assert not output, output
+        return result
 
     def hook_that_may_fail(self, event: str, **given: Any) -> tuple[dict[str, Any], str]:
         """Return the instruction, and the hook's standard error."""
@@ -71,8 +71,8 @@ class CodingAgent:
             timeout=30,
             check=True,
         )
-        told = dict(json.loads(finished.stdout or "{}").get("hookSpecificOutput", {}))
-        return told, finished.stderr
+        result = dict(json.loads(finished.stdout or "{}").get("hookSpecificOutput", {}))
+        return result, finished.stderr
 
     def asks_for(self, kind: str, number: int, prompt: str) -> dict[str, Any]:
         """Report that the agent is about to use the tool that starts a sub-agent."""
@@ -138,8 +138,8 @@ def test_a_sub_agent_is_judged_watched_stopped_and_announced(
     assert (run["outcome"], run["label"]) == ("success", "Look 1")
     assert run["resultText"] == "The harbour is in a.txt"
     assert (run["usage"]["inputTokens"], run["usage"]["outputTokens"]) == (10, 3)
-    told = server.http.get(f"/v1/runs/{first['runId']}/transcript", params={"tools": "true"})
-    calls = [one["body"] for one in told.json()["items"] if one["kind"] == "tool"]
+    response = server.http.get(f"/v1/runs/{first['runId']}/transcript", params={"tools": "true"})
+    calls = [item["body"] for item in response.json()["items"] if item["kind"] == "tool"]
     assert [call["output"] for call in calls] == ['{"matches": ["a.txt"]}', '{"matches": []}']
     assert [call.get("durationMs") for call in calls] == [12, None]
     assert server.run(second["runId"], "announced")["resultText"] == "Stopped"
@@ -212,7 +212,7 @@ def test_a_tool_call_whose_answer_was_lost_is_on_record_once_and_hides_no_other(
     assert coding_agent.asks_for("Explore", 20, "What is lost?") == {}
     me = {"agent_id": "lossy", "agent_type": "Explore"}
     coding_agent.hook("SubagentStart", **me)
-    (run,) = (one for one in runs(server) if one["stage"] == "started")
+    (run,) = (run for run in runs(server) if run["stage"] == "started")
     use = {"tool_name": "Grep", "tool_use_id": "toolu_9", "tool_input": {"pattern": "x"}}
 
     def used(answered: str) -> str:
@@ -228,8 +228,10 @@ def test_a_tool_call_whose_answer_was_lost_is_on_record_once_and_hides_no_other(
     assert used("recorded at once") == ""
     coding_agent.hook("SubagentStop", **me, stop_hook_active=False, last_assistant_message="Found")
     assert server.run(run["runId"], "announced")["outcome"] == "success"
-    told = server.http.get(f"/v1/runs/{run['runId']}/transcript", params={"tools": "true"})
-    outputs = [one["body"].get("output") for one in told.json()["items"] if one["kind"] == "tool"]
+    response = server.http.get(f"/v1/runs/{run['runId']}/transcript", params={"tools": "true"})
+    outputs = [
+        item["body"].get("output") for item in response.json()["items"] if item["kind"] == "tool"
+    ]
     assert outputs == ["recorded, its answer lost", "not recorded at first", "recorded at once"]
 
 
@@ -257,20 +259,23 @@ def test_a_spawn_is_denied_by_the_rules_and_by_no_other_answer(
     problem = json.dumps({"code": code, "detail": "no"}).encode() if code else b"<html>"
     between.instead["spawns"] = (status, problem)
     given = {"subagent_type": "Explore", "description": "Look", "prompt": "go"}
-    told, said = coding_agent.hook_that_may_fail(
+    result, output = coding_agent.hook_that_may_fail(
         "PreToolUse", tool_name="Agent", tool_use_id="toolu_no", tool_input=given
     )
-    assert (told.get("permissionDecision") == "deny", bool(said)) == (is_stopped, not is_stopped)
+    assert (result.get("permissionDecision") == "deny", bool(output)) == (
+        is_stopped,
+        not is_stopped,
+    )
 
 
 def test_the_settings_run_the_hook_for_all_that_it_acts_on() -> None:
     settings = json.loads((HOOKS / "settings.json").read_text("utf-8"))
     assert set(settings["hooks"]) == {"PreToolUse", "PostToolUse", "SubagentStart", "SubagentStop"}
     commands = {
-        one["command"]
+        hook["command"]
         for groups in settings["hooks"].values()
         for group in groups
-        for one in group["hooks"]
+        for hook in group["hooks"]
     }
     assert commands == {"python3 examples/hooks/record_subagents.py"}
 

@@ -83,7 +83,7 @@ def test_start_without_file_keeps_the_revision_and_its_secrets(served: Server) -
         assert says(server, "teller") == WORD
         host = server.http.get("/v1/runs", headers={"Host": "board.example"})
         assert host.status_code == 200, "settings of the server stay, too"
-        (line,) = [one for one in server.log().splitlines() if "stays in force" in one]
+        (line,) = [line for line in server.log().splitlines() if "stays in force" in line]
         assert f"configuration revision 1 of {file_of(served)} stays in force" in line
 
 
@@ -104,7 +104,7 @@ def test_unusable_file_refuses_only_what_needs_it(served: Server, fate: str) -> 
         assert "the server's log says why" in reason
         assert str(file) not in reason
         assert len(revisions(server)) == 1
-        (line,) = [one for one in server.log().splitlines() if "WARNING" in one]
+        (line,) = [line for line in server.log().splitlines() if "WARNING" in line]
         assert (
             f"configuration revision 1 stays in force, but its file cannot be used: {file}" in line
         )
@@ -151,7 +151,7 @@ def test_server_without_file_joins_and_changes_nothing(served: Server) -> None:
 @pytest.mark.nightly
 def test_new_log_begins_with_the_built_in_until_a_file_is_given(served: Server) -> None:
     with without_file(served) as first:
-        assert [one["source"] for one in revisions(first)] == ["built-in"]
+        assert [revision["source"] for revision in revisions(first)] == ["built-in"]
         assert "a new log without --config begins with the built-in configuration" in first.log()
         assert "hello" in says(first, "main")
     with served:
@@ -169,7 +169,7 @@ def test_server_with_another_file_says_that_it_replaces(served: Server) -> None:
     other = served.twin(config=file)
     with served, other:
         assert served.process is not None
-        (line,) = [one for one in other.log().splitlines() if "joins the log" in one]
+        (line,) = [line for line in other.log().splitlines() if "joins the log" in line]
         assert line.endswith(
             f"joins the log of {served.url} (process {served.process.pid}): configuration"
             f" revision 2 of {other.config} replaces revision 1 of {served.config} for every"

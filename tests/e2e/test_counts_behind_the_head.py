@@ -54,7 +54,7 @@ def test_what_a_killed_server_did_not_count_another_one_does(
         found = server.http.get(
             "/v1/events/histogram", params={"to": f"pos:{head}", "buckets": 50}
         ).json()
-    assert sum(one["events"] for one in found["items"]) == head
+    assert sum(item["events"] for item in found["items"]) == head
     positions = _counted(database_url)
     assert positions == [BLOCK_EVENTS * (n + 1) for n in range(len(positions))]
     for position, counts in _asked(database_url, "SELECT last_position, counts FROM event_counts"):

@@ -123,7 +123,7 @@ def settled(events: list[str]) -> tuple[list[str], int]:
     Those may be over before or after it begins to wait. The children of a run that yields may be
     done before or after its end: its end alone reports them, or `DescendantsSettled` does first.
     """
-    kept = [one for one in events if one not in WAITING]
+    kept = [event for event in events if event not in WAITING]
     places = zip(["", *kept], kept, [*kept[1:], ""], strict=False)
     ordered = [place[1] for place in places if place != LATE_REPORT]
     return ordered, events.count("DependencyMet")
@@ -134,13 +134,13 @@ def test_demo_tells_its_story() -> None:
         output, _ = demo.communicate(timeout=DEMO_SECONDS_MAX)
     assert demo.returncode == 0, output
     _, *stories = re.split(r"^\d+\. ", output, flags=re.MULTILINE)
-    told = {story.partition("\n")[0]: story for story in stories}
-    assert list(told) == list(STORIES)
+    result = {story.partition("\n")[0]: story for story in stories}
+    assert list(result) == list(STORIES)
     for title, (runs, texts) in STORIES.items():
-        tables = told[title].split("$ spawnlog run events ")[1:]
+        tables = result[title].split("$ spawnlog run events ")[1:]
         events = [re.findall(r"^ +\d+  \S+ +\+\S+  (\w+)", table, re.MULTILINE) for table in tables]
-        assert [*map(settled, events)] == [*map(settled, runs)], told[title]
-        assert [text for text in texts if text not in told[title]] == [], told[title]
+        assert [*map(settled, events)] == [*map(settled, runs)], result[title]
+        assert [text for text in texts if text not in result[title]] == [], result[title]
 
 
 def test_demo_that_is_interrupted_leaves_nothing() -> None:

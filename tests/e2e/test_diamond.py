@@ -28,7 +28,7 @@ def telling(folder: Path) -> dict[str, Any]:
     """Return a configuration with agents that return their input."""
     config = mortal_stories(folder)
     agents = config["agents"]["list"]
-    (slow,) = [one for one in agents if one["id"] == "slow"]
+    (slow,) = [agent for agent in agents if agent["id"] == "slow"]
     tells = {"runtime": shell("cat", input="stdin-json")}
     agents += [
         slow | tells | {"id": SLOW_TELLER},
@@ -97,8 +97,8 @@ class Diamond:
 
     def ended(self) -> dict[str, dict[str, Any]]:
         """Return all runs; assert that each is announced once, with no work left."""
-        runs = {name: self.server.run(one, "announced") for name, one in self.runs.items()}
-        inbox = [one["runId"] for one in self.server.inbox(self.session)]
+        runs = {name: self.server.run(run, "announced") for name, run in self.runs.items()}
+        inbox = [run["runId"] for run in self.server.inbox(self.session)]
         assert sorted(inbox) == sorted(self.runs.values())
         assert self.server.session(self.session)["activeChildren"] == 0
         for run_id in self.runs.values():
@@ -117,7 +117,7 @@ class Diamond:
     def require_whole(self) -> None:
         """Require that every run succeeds, and is given all that it is to be given."""
         runs = self.ended()
-        assert {one["outcome"] for one in runs.values()} == {"success"}
+        assert {run["outcome"] for run in runs.values()} == {"success"}
         texts = {name: run["resultText"] for name, run in runs.items()}
         assert _given(texts["last"]) == {name: texts[name] for name in ("left", "right")}
         for name in ("left", "right"):
@@ -128,7 +128,9 @@ def _given(text: str) -> dict[str, Any]:
     return dict(json.loads(text)["sharedContext"])
 
 
-ASKING = [f"{when} {one}" for one in ("SpawnRequested", "RunWaits") for when in ("before", "after")]
+ASKING = [
+    f"{when} {text}" for text in ("SpawnRequested", "RunWaits") for when in ("before", "after")
+]
 CONTINUING = [
     "before RunQueued",
     "after RunQueued",
@@ -190,7 +192,7 @@ def test_runs_behind_lost_one_say_so(server: Server, moment: str) -> None:
     server.wait_death()
     server.restart()
     runs = diamond.ended()
-    assert {one["outcome"] for one in runs.values()} == {"error"}
+    assert {run["outcome"] for run in runs.values()} == {"error"}
     assert runs["first"]["error"].startswith("interrupted")
     for name, behind in (("left", "first"), ("right", "first"), ("last", "")):
         assert f'it was not started: its dependency "{behind}' in runs[name]["error"]
@@ -212,8 +214,8 @@ def test_end_of_run_that_waited_in_vain_is_recorded_once(server: Server, moment:
         run = server.run(diamond.runs[name], "announced")
         assert run["outcome"] == "error"
         assert server.events(run["runId"]).count("RunEnded") == 1
-        told = [one["runId"] for one in server.inbox(diamond.session)]
-        assert told.count(run["runId"]) == 1
+        run_ids = [run["runId"] for run in server.inbox(diamond.session)]
+        assert run_ids.count(run["runId"]) == 1
     error = str(server.run(diamond.runs["left"])["error"])
     assert f'its dependency "first" (run {first}) was refused' in error
 

@@ -159,11 +159,11 @@ def test_run_is_claimed_reported_and_announced(server: Server) -> None:
     assert (run["outcome"], run["resultText"]) == ("success", "41 sheep")
     assert run["usage"]["totalTokens"] == 1020
     assert server.events(run_id) == WHOLE
-    told = server.transcript(run_id)
-    assert [one["kind"] for one in told] == ["message", "message", "tool", "usage"]
-    assert told[0]["body"] == {"role": "user", "text": executor.launch["message"]}
-    assert told[2]["body"]["durationMs"] == 90
-    assert told[1]["body"] == {"role": "assistant", "text": "One [redacted]"}
+    transcript = server.transcript(run_id)
+    assert [answer["kind"] for answer in transcript] == ["message", "message", "tool", "usage"]
+    assert transcript[0]["body"] == {"role": "user", "text": executor.launch["message"]}
+    assert transcript[2]["body"]["durationMs"] == 90
+    assert transcript[1]["body"] == {"role": "assistant", "text": "One [redacted]"}
     (entry,) = server.inbox("agent:main:life")
     assert "41 sheep" in entry["text"]
     # What its session continues with is executed outside as well.
@@ -192,7 +192,7 @@ def test_end_is_recorded_with_its_reporter(server: Server) -> None:
 
 def test_forked_child_begins_with_its_parents_conversation(server: Server) -> None:
     mother = executed(server, "tell your child")
-    mother.say(*(message(f"word {one}") for one in range(3)))
+    mother.say(*(message(f"word {number}") for number in range(3)))
     body = {"session": mother.launch["sessionKey"], "context": "fork"}
     child = executed(server, "listen", **body)
     assert len(child.launch["history"]) == 1
@@ -200,7 +200,7 @@ def test_forked_child_begins_with_its_parents_conversation(server: Server) -> No
         assert child.say(message("heard")).json()["next"] == 2
     child.end()
     assert server.run(child.run_id, "ended")["resultText"] == "heard"
-    texts = [one["body"].get("text") for one in server.transcript(child.run_id)]
+    texts = [item["body"].get("text") for item in server.transcript(child.run_id)]
     assert "word 2" in texts
     assert texts[-2:] == [child.launch["message"], "heard"]
     mother.end(result="told")
@@ -223,10 +223,10 @@ def test_of_two_executors_one_has_the_run(server: Server) -> None:
         answers[name] = claim(server, run_id, name)
 
     racing = [threading.Thread(target=race, args=(name,)) for name in ("one", "two")]
-    for one in racing:
-        one.start()
-    for one in racing:
-        one.join(30)
+    for item in racing:
+        item.start()
+    for item in racing:
+        item.join(30)
     winner, loser = sorted(answers, key=lambda name: answers[name].status_code)
     refused(answers[loser], "claimed_elsewhere")
     executor = Executor(server, run_id, winner)
@@ -248,8 +248,8 @@ def test_who_may_execute_run(server: Server) -> None:
     refused(post(server, path, child, epoch=mother.epoch), "not_permitted", 403)
     refused(claim(server, mother.run_id, "x", child), "not_permitted", 403)
     # Who spawns executes: the child's own children with its token.
-    asked = {"requester": {"sessionKey": mother.launch["sessionKey"]}, "task": "below"}
-    below = post(server, "spawns", child, agentId="outside", **asked).json()["runId"]
+    request = {"requester": {"sessionKey": mother.launch["sessionKey"]}, "task": "below"}
+    below = post(server, "spawns", child, agentId="outside", **request).json()["runId"]
     executor = Executor(server, below, "mother", child)
     # A name is no secret: what the claim was answered is for the token that made it.
     refused(claim(server, below, "mother"), "claimed_elsewhere")
@@ -266,8 +266,8 @@ def test_full_lane_gives_no_more_and_holds_nobody_up(server: Server) -> None:
     executors = [Executor(server, run_id) for run_id in taken]
     assert refused(claim(server, waiting, "mine"), "not_offered")["retryable"]
     assert server.announced("main")["outcome"] == "success"
-    for one in executors:
-        one.end()
+    for executor in executors:
+        executor.end()
     Executor(server, waiting).end("unknown")
     assert server.run(waiting, "announced")["outcome"] == "unknown"
 
@@ -356,9 +356,9 @@ def test_end_is_answered_only_to_who_reported_it(server: Server) -> None:
         assert sent.status_code == 202, sent.text
         return executor
 
-    told = steered("be replaced, and say so")
+    run = steered("be replaced, and say so")
     for _ in range(2):
-        assert told.end(result="half").json() == {"runId": told.run_id, "outcome": "stopped"}
+        assert run.end(result="half").json() == {"runId": run.run_id, "outcome": "stopped"}
     given_up = steered("be replaced, in silence")
     expire_executors(server)
     assert server.run(given_up.run_id, "ended")["outcome"] == "stopped"

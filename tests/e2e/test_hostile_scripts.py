@@ -105,7 +105,7 @@ class Spawned:
         assert self.run["agentId"] == agent_id
         path = f"/v1/runs/{self.run['runId']}"
         self.events = server.http.get(f"{path}/events")
-        (resolved,) = [one for one in self.events.json()["items"] if one["type"] == RESOLVED]
+        (resolved,) = [item for item in self.events.json()["items"] if item["type"] == RESOLVED]
         (self.receipt,) = resolved["payload"]["receipts"]
         self.candidates = resolved["payload"]["candidates"]
         self.error = resolved.get("texts", {}).get("errors", {}).get(agent_id)
@@ -123,7 +123,7 @@ async def spawned(server: Server, agent_id: str) -> Spawned:
 def resident_bytes(server: Server) -> int:
     assert server.process is not None
     text = Path(f"/proc/{server.process.pid}/status").read_text("utf-8")
-    (line,) = [one for one in text.splitlines() if one.startswith("VmRSS:")]
+    (line,) = [text for text in text.splitlines() if text.startswith("VmRSS:")]
     return int(line.split()[1]) * 1024
 
 

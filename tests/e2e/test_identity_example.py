@@ -101,7 +101,7 @@ def given(server: Server, agent_id: str) -> tuple[dict[str, Any], dict[str, Any]
 
 
 def test_an_alias_runs_as_its_parent_with_its_charter_before_the_task(server: Server) -> None:
-    run, told = given(server, "steward")
+    run, result = given(server, "steward")
     assert (run["requestedAgentId"], run["agentId"]) == ("steward", "main-agent")
     assert run["childSessionKey"].startswith("agent:main-agent:subagent:")
     assert server.events(run["runId"])[1:3] == ["ScriptsResolved", "AgentOverridden"]
@@ -110,27 +110,27 @@ def test_an_alias_runs_as_its_parent_with_its_charter_before_the_task(server: Se
     assert prompt["message"].endswith(f"\n\n{CHARTER}\n\n\nReview the architecture")
     sources = [part["source"] for part in prompt["parts"] if part["of"] == "message"]
     assert sources[-3:] == ["script:my-identity-script", "separator", "task"]
-    assert told["read"].endswith(prompt["message"])
+    assert result["read"].endswith(prompt["message"])
     # The credentials are those of the parent, and so are the model and how it thinks.
-    assert told["key"] == KEY
+    assert result["key"] == KEY
     assert (run["modelProvider"], run["model"], run["thinking"]) == ("main", "large", "high")
     assert "[context-script] my-identity-script (" in server.log()
 
 
 def test_a_registered_agent_is_confirmed_and_has_its_soul(server: Server) -> None:
-    run, told = given(server, "main-agent")
+    run, result = given(server, "main-agent")
     assert run["agentId"] == "main-agent"
     assert "AgentOverridden" not in server.events(run["runId"])
-    assert told["read"].endswith(f"{SOUL}\n\n\nReview the architecture")
+    assert result["read"].endswith(f"{SOUL}\n\n\nReview the architecture")
 
 
 def test_an_agent_that_nobody_knows_gets_nothing_and_is_refused(server: Server) -> None:
     answer = server.spawn("Review the architecture", agentId="stranger")
     assert (answer.status_code, answer.json()["rule"]) == (422, "agent_unknown")
     (resolved,) = [
-        one
-        for one in server.http.get(f"/v1/runs/{answer.json()['runId']}/events").json()["items"]
-        if one["type"] == "ScriptsResolved"
+        item
+        for item in server.http.get(f"/v1/runs/{answer.json()['runId']}/events").json()["items"]
+        if item["type"] == "ScriptsResolved"
     ]
     (receipt,) = resolved["payload"]["receipts"]
     assert (receipt["outcome"], receipt["exitCode"], receipt["outputBytes"]) == ("empty", 0, 0)

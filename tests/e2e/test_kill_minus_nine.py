@@ -46,15 +46,17 @@ def life(server: Server, key: str, **body: Any) -> dict[str, Any]:
 
 def require_order(server: Server, run: dict[str, Any]) -> None:
     """Assert one announcement, no place taken, and positions and versions without gaps."""
-    inbox = [one for one in server.inbox() if one["runId"] == run["runId"]]
+    inbox = [
+        announcement for announcement in server.inbox() if announcement["runId"] == run["runId"]
+    ]
     assert len(inbox) == 1
     assert server.session(ROOT)["activeChildren"] == 0
     log = server.whole_log()
-    assert [one["position"] for one in log] == list(range(1, len(log) + 1))
-    own = [one for one in log if one["stream"] == f"run:{run['runId']}"]
-    assert [one["version"] for one in own] == list(range(1, len(own) + 1))
+    assert [item["position"] for item in log] == list(range(1, len(log) + 1))
+    own = [event for event in log if event["stream"] == f"run:{run['runId']}"]
+    assert [item["version"] for item in own] == list(range(1, len(own) + 1))
     assert run["version"] == len(own)
-    counted = [one["type"] for one in log if one["payload"].get("runId") == run["runId"]]
+    counted = [event["type"] for event in log if event["payload"].get("runId") == run["runId"]]
     assert counted.count("ChildAdmitted") == counted.count("ChildReleased") == 1
 
 
@@ -102,16 +104,18 @@ def test_a_run_that_had_started_is_interrupted_and_never_executed_again(
     assert run["outcome"] == "error"
     assert run["error"].startswith("interrupted: the server that held this run is gone")
     assert mortal.events(run["runId"]) == WHOLE
-    told = next(one for one in mortal.inbox() if one["runId"] == run["runId"])
-    assert told["status"] == "error"
-    assert "Notes: interrupted: " in told["text"]
-    said = mortal.http.get(f"/v1/runs/{run['runId']}/transcript").json()["items"]
-    assert said[0]["body"]["role"] == "user"
-    assert said[0]["body"]["text"].endswith("hello")
+    result = next(
+        announcement for announcement in mortal.inbox() if announcement["runId"] == run["runId"]
+    )
+    assert result["status"] == "error"
+    assert "Notes: interrupted: " in result["text"]
+    items = mortal.http.get(f"/v1/runs/{run['runId']}/transcript").json()["items"]
+    assert items[0]["body"]["role"] == "user"
+    assert items[0]["body"]["text"].endswith("hello")
 
 
 def requests_on_record(server: Server) -> int:
-    return [one["type"] for one in server.whole_log()].count("SpawnRequested")
+    return [event["type"] for event in server.whole_log()].count("SpawnRequested")
 
 
 @pytest.mark.parametrize(
@@ -200,8 +204,8 @@ def test_a_run_that_was_told_to_stop_is_stopped_though_its_server_was_killed(
     run = life(mortal, "stopping", agentId="waiter")
     assert run["outcome"] == "stopped"
     assert mortal.events(run_id) == [*WHOLE[:-3], "StopRequested", *ENDED]
-    told = next(one for one in mortal.inbox() if one["runId"] == run_id)
-    assert "Notes: stopped by admin: enough" in told["text"]
+    result = next(run for run in mortal.inbox() if run["runId"] == run_id)
+    assert "Notes: stopped by admin: enough" in result["text"]
 
 
 def test_a_refusal_that_its_caller_never_heard_of_stands_in_the_inbox(mortal: Server) -> None:
@@ -213,7 +217,7 @@ def test_a_refusal_that_its_caller_never_heard_of_stands_in_the_inbox(mortal: Se
     assert (answer.status_code, answer.json()["rule"]) == (422, "agent_unknown")
     run_id = answer.json()["runId"]
     assert mortal.events(run_id) == [*REQUESTED, *RESUMED, *SCRIPTS, "SpawnRefused"]
-    told = [one for one in mortal.inbox() if one["runId"] == run_id]
-    assert len(told) == 1
-    assert "the spawn was refused: " in told[0]["text"]
+    runs = [run for run in mortal.inbox() if run["runId"] == run_id]
+    assert len(runs) == 1
+    assert "the spawn was refused: " in runs[0]["text"]
     assert mortal.session(ROOT)["activeChildren"] == 0

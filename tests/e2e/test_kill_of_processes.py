@@ -41,8 +41,8 @@ def test_no_process_of_a_child_outlives_the_server(mortal: Server) -> None:
     run = mortal.run(run_id, "archived")
     assert (run["stage"], run["outcome"]) == ("archived", "error")
     assert run["error"].startswith("interrupted: ")
-    (told,) = mortal.inbox("agent:main:daemon")
-    assert "Notes: interrupted: " in told["text"]
+    (announcement,) = mortal.inbox("agent:main:daemon")
+    assert "Notes: interrupted: " in announcement["text"]
 
 
 @pytest.mark.kill
@@ -67,8 +67,8 @@ def test_a_killed_database_comes_back_and_every_run_ends(mortal: Server) -> None
         if run["outcome"] != "success":
             assert run["error"].startswith("interrupted: ")
     assert mortal.run(afterwards)["outcome"] == "success"
-    told = [one["runId"] for one in mortal.inbox(key)]
-    assert sorted(told) == sorted({running, prepared, afterwards})
+    run_ids = [run["runId"] for run in mortal.inbox(key)]
+    assert sorted(run_ids) == sorted({running, prepared, afterwards})
     assert mortal.session(key)["activeChildren"] == 0
     assert mortal.process is not None
     assert mortal.process.poll() is None
@@ -93,8 +93,8 @@ def test_an_orchestrator_whose_child_was_lost_with_the_server_is_told_of(mortal:
     assert mortal.run(parent, "archived")["outcome"] == "success"
     assert mortal.run(child)["outcome"] == "error"
     assert mortal.session("agent:main:family")["activeChildren"] == 0
-    (told,) = mortal.inbox("agent:main:family")
-    findings = told["text"].partition("Findings of its sub-agents:")[2]
+    (announcement,) = mortal.inbox("agent:main:family")
+    findings = announcement["text"].partition("Findings of its sub-agents:")[2]
     assert "Status: error: interrupted: " in findings
 
 
@@ -115,8 +115,8 @@ def test_when_everything_dies_at_once_the_next_start_goes_on(mortal: Server) -> 
     assert mortal.run(ended, "archived")["outcome"] == "success"
     run = mortal.run(running, "archived")
     assert (run["outcome"], run["error"].partition(":")[0]) == ("error", "interrupted")
-    told = [one["runId"] for one in mortal.inbox("agent:main:dark")]
-    assert sorted(told) == sorted([running, ended])
+    run_ids = [run["runId"] for run in mortal.inbox("agent:main:dark")]
+    assert sorted(run_ids) == sorted([running, ended])
     assert mortal.spawn(**of("dark", agentId="plain")).status_code == 201
 
 
@@ -151,8 +151,8 @@ def test_runs_have_time_to_end_and_are_interrupted_after_it(mortal: Server) -> N
     assert (run["outcome"], run["error"]) == ("error", "interrupted: server stopped")
     # One that waited in its lane is left to the next start.
     assert mortal.run(queued, "archived")["outcome"] == "success"
-    told = [one["runId"] for one in mortal.inbox("agent:main:drained")]
-    assert sorted(told) == sorted([quick, endless, queued])
+    run_ids = [run["runId"] for run in mortal.inbox("agent:main:drained")]
+    assert sorted(run_ids) == sorted([quick, endless, queued])
 
 
 TOKEN = "script-that-outlives-its-server-of-these-tests"

@@ -17,11 +17,11 @@ SLEEPERS = 6
 def lane(server: Server) -> dict[str, Any]:
     """Return the lane of the children of root sessions."""
     items = server.http.get("/v1/lanes").json()["items"]
-    return next((one for one in items if one["depth"] == 1), {"running": [], "queued": []})
+    return next((item for item in items if item["depth"] == 1), {"running": [], "queued": []})
 
 
 def in_lane(server: Server, what: str) -> list[str]:
-    return [one["runId"] for one in lane(server)[what]]
+    return [run["runId"] for run in lane(server)[what]]
 
 
 def are(server: Server, running: list[str], queued: list[str]) -> bool:
@@ -43,7 +43,7 @@ def require_width_kept(server: Server, runs: list[str]) -> None:
     """Assert from the record that no more than the width were claimed at once, in the order
     queued.
     """
-    log = [one for one in server.whole_log() if one["runId"] in runs]
+    log = [run for run in server.whole_log() if run["runId"] in runs]
     running: set[str] = set()
     most = 0
     for event in log:
@@ -53,8 +53,8 @@ def require_width_kept(server: Server, runs: list[str]) -> None:
             running.discard(event["runId"])
         most = max(most, len(running))
     assert most == WIDTH
-    queued = [one["runId"] for one in log if one["type"] == "RunQueued"]
-    claimed = [one["runId"] for one in log if one["type"] == "RunClaimed"]
+    queued = [event["runId"] for event in log if event["type"] == "RunQueued"]
+    claimed = [event["runId"] for event in log if event["type"] == "RunClaimed"]
     assert claimed == [run_id for run_id in queued if run_id in claimed]
 
 
@@ -96,14 +96,14 @@ def test_those_who_wait_can_be_stopped_and_the_others_move_up(
 
 def test_a_run_of_one_server_is_stopped_through_the_other(server: Server, partner: Server) -> None:
     runs = [
-        one.accepted("waiter", session="agent:main:across", cleanup="delete")
-        for one in (server, partner)
+        item.accepted("waiter", session="agent:main:across", cleanup="delete")
+        for item in (server, partner)
     ]
     for run_id in runs:
         server.note(f"{run_id}.began")
-    for asked in (server, partner):
+    for item in (server, partner):
         for run_id in runs:
-            asked.http.post(f"/v1/runs/{run_id}/stop", json={"reason": "both of you"})
+            item.http.post(f"/v1/runs/{run_id}/stop", json={"reason": "both of you"})
     for run_id in runs:
         assert server.run(run_id, "archived")["outcome"] == "stopped"
         assert server.events(run_id).count("StopRequested") == 1

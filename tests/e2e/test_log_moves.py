@@ -33,7 +33,7 @@ def test_a_server_goes_on_with_an_imported_log(databases: Databases, tmp_path: P
     with Server(tmp_path / "one", config, database_url=first) as server:
         spoken = server.spawn(TASK, agentId="loud").json()["runId"]
         silent = server.spawn("hello").json()["runId"]
-        ended = [server.run(one, "announced") for one in (spoken, silent)]
+        ended = [server.run(item, "announced") for item in (spoken, silent)]
         written = server.http.get(f"/v1/runs/{spoken}/transcript").json()["items"]
         _log(
             "export", "--out", file, "--contents", "--transcripts", url=first, data=tmp_path / "one"
@@ -45,12 +45,12 @@ def test_a_server_goes_on_with_an_imported_log(databases: Databases, tmp_path: P
     assert found["events"] == report["events"]
     transcripts = tmp_path / "two" / "transcripts"
     with Server(tmp_path / "two", config, database_url=second) as server:
-        again = [server.run(one, "announced") for one in (spoken, silent)]
+        again = [server.run(item, "announced") for item in (spoken, silent)]
         for before, after in zip(ended, again, strict=True):
             for changing in ("position", "runtimeMs", "elapsedMs"):
                 before.pop(changing, None), after.pop(changing, None)
-        assert [one["stage"] for one in again] == [one["stage"] for one in ended]
-        assert [one.get("result") for one in again] == [one.get("result") for one in ended]
+        assert [run["stage"] for run in again] == [run["stage"] for run in ended]
+        assert [item.get("result") for item in again] == [run.get("result") for run in ended]
         assert server.http.get(f"/v1/runs/{spoken}/transcript").json()["items"] == written
         wait_for("the files of transcripts", lambda: list(transcripts.rglob("*.jsonl")))
         went_on = server.spawn("and on").json()["runId"]
@@ -86,7 +86,7 @@ def test_a_run_that_was_at_work_is_taken_over_from_a_server_that_the_copy_never_
         taken = server.run(run_id, "announced")
         assert taken["outcome"] == "error"
         events = server.http.get(f"/v1/runs/{run_id}/events").json()["items"]
-        assert "interrupted" in str([one for one in events if one["type"] == "RunEnded"])
+        assert "interrupted" in str([event for event in events if event["type"] == "RunEnded"])
         assert server.spawn("hello").status_code == 201
     _log("verify", url=second, data=tmp_path / "two")
     for url in (first, second):

@@ -67,9 +67,9 @@ def server(databases: Databases, endpoint: ModelEndpoint, tools: ToolServer) -> 
     secrets = {"HOUSE_KEY": KEY, "DESK_TOKEN": TOOLS_TOKEN}
     with serving(databases, config, environment=secrets) as running:
         yield running
-        told = running.http.get("/v1/events", params={"limit": 500}).text + running.log()
-        assert KEY not in told
-        assert TOOLS_TOKEN not in told
+        result = running.http.get("/v1/events", params={"limit": 500}).text + running.log()
+        assert KEY not in result
+        assert TOOLS_TOKEN not in result
 
 
 def named(model: str, *fallbacks: str) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def named(model: str, *fallbacks: str) -> dict[str, Any]:
 
 
 def kinds(entries: list[dict[str, Any]]) -> list[str]:
-    return [one["kind"] for one in entries]
+    return [entry["kind"] for entry in entries]
 
 
 def asked_as(endpoint: ModelEndpoint, model: str) -> list[dict[str, Any]]:
@@ -142,7 +142,7 @@ def test_a_session_that_goes_on_has_its_earlier_turns(
     second = server.run(sent.json()["runId"], "ended")
     assert second["resultText"] == "Ada."
     earlier = asked_as(endpoint, "main")[-1]["messages"][1:]
-    assert [one["role"] for one in earlier] == ["user", "assistant", "user"]
+    assert [item["role"] for item in earlier] == ["user", "assistant", "user"]
     assert "Who are you?" in earlier[0]["content"]
     assert earlier[1]["content"] == "I am Ada."
 
@@ -159,10 +159,10 @@ def test_a_steer_breaks_off_what_is_said_and_the_next_turn_knows_it(
     )
     assert steered.status_code in (200, 201, 202), steered.text
     until_session_says(server, server.run(run_id)["childSessionKey"], "Done otherwise.")
-    told = [one["content"] for one in asked_as(endpoint, "main")[-1]["messages"][1:]]
-    assert "Do it." in told[0]
-    assert told[1] == "half a sentence"
-    assert "Do it otherwise." in told[2]
+    contents = [message["content"] for message in asked_as(endpoint, "main")[-1]["messages"][1:]]
+    assert "Do it." in contents[0]
+    assert contents[1] == "half a sentence"
+    assert "Do it otherwise." in contents[2]
 
 
 def test_a_model_hands_out_work_yields_and_is_woken_with_what_came_of_it(
@@ -187,14 +187,14 @@ def test_a_model_hands_out_work_yields_and_is_woken_with_what_came_of_it(
         "clerk", said(text("It is 5."), usage(10, 10)), said(text("It is 6."), usage(10, 10))
     )
     run = server.run(server.accepted("boss", "Have it added."), "ended")
-    offered = {one["function"]["name"] for one in asked_as(endpoint, "boss")[0]["tools"]}
+    offered = {tool["function"]["name"] for tool in asked_as(endpoint, "boss")[0]["tools"]}
     assert {"sessions_spawn", "sessions_yield", "subagents_wait"} <= offered
     assert "sessions_send" not in offered
     until_session_says(server, run["childSessionKey"], "The clerk says 5 and 6.")
-    told = asked_as(endpoint, "boss")[-1]["messages"]
-    assert "It is 5." in told[-1]["content"]
-    assert "It is 6." in told[-1]["content"]
-    assert "sessions_yield" in str(told)
+    messages = asked_as(endpoint, "boss")[-1]["messages"]
+    assert "It is 5." in messages[-1]["content"]
+    assert "It is 6." in messages[-1]["content"]
+    assert "sessions_yield" in str(messages)
 
 
 def test_a_server_that_is_killed_leaves_no_request_and_a_run_that_was_interrupted(

@@ -153,13 +153,13 @@ def refused(server: Server, key: str, text: str) -> str:
     (refusal,) = server.payloads(run_id, "SpawnRefused")
     assert (refusal["step"], refusal["status"]) == ("attachments", "error")
     requester = body["requester"]["sessionKey"]
-    told = server.inbox(requester)
-    assert [one["runId"] for one in told] == [run_id]
-    assert text in told[0]["text"]
+    inbox = server.inbox(requester)
+    assert [run["runId"] for run in inbox] == [run_id]
+    assert text in inbox[0]["text"]
     released = [
-        one
-        for one in server.whole_log()
-        if one["type"] == "ChildReleased" and one["payload"]["runId"] == run_id
+        event
+        for event in server.whole_log()
+        if event["type"] == "ChildReleased" and event["payload"]["runId"] == run_id
     ]
     assert len(released) == 1
     assert server.session(requester)["activeChildren"] == 0
@@ -170,8 +170,8 @@ def undone(server: Server, run_id: str) -> list[tuple[str, int]]:
     """Return the undos of the steps with their attempts, once the last one is done."""
     wait_for("all to be undone", lambda: server.steps(run_id)[-1] == BOTH_UNDONE[-1])
     recorded = server.payloads(run_id, "EffectAttempted")
-    assert [one["name"] for one in recorded] == ["attachments", "workspace"]
-    return [(one["outcome"], one["attempt"]) for one in recorded]
+    assert [event["name"] for event in recorded] == ["attachments", "workspace"]
+    return [(run["outcome"], run["attempt"]) for run in recorded]
 
 
 NOTHING: list[str] = []
@@ -201,7 +201,7 @@ def test_undoing_goes_on_however_often_it_is_killed(porter: Server) -> None:
     for moment, are_there, folder, last in DEATHS:
         porter.die_again(moment)
         left = left_in_homes(porter)
-        assert [one for one in left if ".openclaw" not in one] == folder, moment
+        assert [item for item in left if ".openclaw" not in item] == folder, moment
         assert len(left) - len(folder) == (FILES if are_there else 0), moment
         assert last_event(porter) == last, moment
     porter.restart()
@@ -233,7 +233,7 @@ def test_undoing_is_on_record(
     porter.ask_database("DELETE FROM staged_files")
     porter.restart()
     run_id = refused(porter, key, GONE)
-    assert undone(porter, run_id) == [(one, 1) for one in how]
+    assert undone(porter, run_id) == [(item, 1) for item in how]
     assert porter.steps(run_id) == [*story, "SpawnRefused", *BOTH_UNDONE]
     assert left_in_homes(porter) == []
     require_nothing_left(porter)
@@ -256,7 +256,7 @@ def test_what_others_put_into_workspace_stays(porter: Server, planted: str, tmp_
     assert porter.steps(run_id) == [*ALL_MADE, *RESUMED_AT_FILES, "SpawnRefused", *BOTH_UNDONE]
     assert left_in_homes(porter) == ["porter", "porter/desk", "porter/desk/.openclaw"]
     assert staged(porter) == 0
-    assert [one.name for one in tmp_path.rglob("*")] == (
+    assert [path.name for path in tmp_path.rglob("*")] == (
         [] if planted == "a file" else ["attachments"]
     )
 
@@ -317,9 +317,13 @@ def held_before_its_files(
 def files_of(desk: Path) -> dict[str, tuple[int, int, bytes]]:
     """Return inode, time and content of every file below a workspace."""
     return {
-        str(one.relative_to(desk)): (one.stat().st_ino, one.stat().st_mtime_ns, one.read_bytes())
-        for one in desk.rglob("*")
-        if one.is_file()
+        str(path.relative_to(desk)): (
+            path.stat().st_ino,
+            path.stat().st_mtime_ns,
+            path.read_bytes(),
+        )
+        for path in desk.rglob("*")
+        if path.is_file()
     }
 
 
@@ -334,11 +338,11 @@ def test_other_server_resumes_spawn_without_child(porter: Server) -> None:
         run_id = answer.json()["runId"]
         assert answer.json()["attachments"] == receipt(run_id)
         require_seen(other, run_id, "keeper")
-        names = {Path(one).name for one in files_of(desk_of(other, "keeper"))}
+        names = {Path(file).name for file in files_of(desk_of(other, "keeper"))}
         assert names == {*CONTENTS, ".manifest.json"}
         other.let_go(run_id)
         assert other.run(run_id, "archived")["outcome"] == "success"
-        steps = [one for one in other.steps(run_id) if one.endswith((":attachments", "Resumed"))]
+        steps = [step for step in other.steps(run_id) if step.endswith((":attachments", "Resumed"))]
         assert steps[:4] == [*BEGUN_TWICE, "StepTaken:attachments"]
         nothing_is_undone_twice(other, run_id)
 

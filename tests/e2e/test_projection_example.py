@@ -44,7 +44,7 @@ async def printed(log_url: str, own_url: str) -> str:
 
 async def expected(running: RunningLog) -> str:
     events = [recorded.event for recorded in await running.events()]
-    agents = [one.requested_agent_id for one in events if isinstance(one, SpawnRequested)]
+    agents = [event.requested_agent_id for event in events if isinstance(event, SpawnRequested)]
     counts = {str(agent): agents.count(agent) for agent in sorted(set(agents), key=str)}
     rows = {**counts, "position": len(events)}
     return "".join(f"{name:12} {count:6}\n" for name, count in rows.items())

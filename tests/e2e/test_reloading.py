@@ -66,7 +66,7 @@ def test_queued_run_gets_secret_of_its_own_file(server: Server) -> None:
     afterwards = spawned(server)
     server.let_go(running)
     runs = [server.run(run_id, "archived") for run_id in (queued, afterwards)]
-    assert [(one["error"], one["resultText"]) for one in runs] == [
+    assert [(run["error"], run["resultText"]) for run in runs] == [
         (None, OLD_WORD),
         (None, NEW_WORD),
     ]
@@ -80,7 +80,7 @@ def test_two_servers_give_secrets_when_one_has_read_the_file(server: Server) -> 
         assert revision > 1
         wait_for("the other to follow", lambda: f"revision {revision} is active" in other.log())
         servers = (server, other)
-        pids = {str(one.process.pid) for one in servers if one.process is not None}
+        pids = {str(server.process.pid) for server in servers if server.process is not None}
         seen: set[str] = set()
         for number in range(RUNS_MAX):
             one = servers[number % 2]
@@ -99,7 +99,7 @@ def test_setting_read_at_start_is_named_when_it_changes(server: Server) -> None:
         config["spawnlog"] |= {"leaseSeconds": 3, "scriptTimeoutSeconds": 4}
 
     def warnings(log: str) -> list[str]:
-        return [one for one in log.splitlines() if "restart" in one]
+        return [line for line in log.splitlines() if "restart" in line]
 
     before = len(server.log())
     with server.configured(changed):
@@ -125,11 +125,11 @@ def test_impossible_main_key_changes_nothing(server: Server) -> None:
     assert server.log()[before:].count("the configuration is not changed") == 3
     for key in ("agent:main:main", "main", KEY):
         assert server.spawn(session=key).status_code == 201
-    told = server.reload({**config, "session": {"mainKey": "Desk"}})
-    (line,) = [one for one in told.splitlines() if "main was session" in one]
+    text = server.reload({**config, "session": {"mainKey": "Desk"}})
+    (line,) = [line for line in text.splitlines() if "main was session" in line]
     assert "WARNING" in line
     assert "main was session agent:main:main and is now agent:main:desk, " in line
-    assert told.count("is active") == 1
+    assert text.count("is active") == 1
     assert "main was session" in server.reload(config)
     assert "never retrieved" not in server.log()
 
@@ -143,12 +143,12 @@ def test_cap_lowered_at_one_server_holds_at_the_other(server: Server) -> None:
             server.reload(values(server.folder, maxChildrenPerAgent=2, maxConcurrent=8))
             refusal = second.spawn(**body)
             problem = refusal.json()
-            assert [problem[one] for one in ("rule", "current", "limit")] == [
+            assert [problem[text] for text in ("rule", "current", "limit")] == [
                 "active_children",
                 2,
                 2,
             ]
-            runs = [second.run(one.json()["runId"]) for one in (*children, refusal)]
+            runs = [second.run(child.json()["runId"]) for child in (*children, refusal)]
             assert runs[0]["configRevision"] < runs[2]["configRevision"]
             for run in runs[:2]:
                 server.let_go(run["runId"])
@@ -168,7 +168,7 @@ def planned_as(folder: Path, word: str, depth: int, *agent_ids: str) -> dict[str
     script = program(folder / "waiting.sh", _WAITING.format(folder=folder))
     waiting = {"id": "waiting", "uri": str(script), "format": "json", "timeoutSeconds": 60}
     return configuration(
-        *(agent(one, scripted(result=f"{one} by {word}")) for one in ("main", *agent_ids)),
+        *(agent(item, scripted(result=f"{item} by {word}")) for item in ("main", *agent_ids)),
         maxSpawnDepth=depth,
         model=f"p/{word}",
         contextScripts={"run": [waiting]},
@@ -182,19 +182,19 @@ def test_spawns_under_way_keep_their_revision(server: Server) -> None:
     notes = server.folder
     server.reload(planned_as(notes, "old", 2, "stayer", "leaver"))
     with ThreadPoolExecutor(2) as pool:
-        asked = [pool.submit(server.spawn, agentId=one) for one in ("stayer", "leaver")]
+        spawning = [pool.submit(server.spawn, agentId=text) for text in ("stayer", "leaver")]
         try:
             wait_for("both to wait", lambda: len([*notes.glob("*.waits")]) == 2)
             server.reload(planned_as(notes, "new", 1, "stayer"))
         finally:
             server.touch("go-on")
-        answers = [one.result() for one in asked]
-    under_way = [server.run(one.json()["runId"], "ended") for one in answers]
+        answers = [request.result() for request in spawning]
+    under_way = [server.run(response.json()["runId"], "ended") for response in answers]
     assert [*map(plan, under_way)] == [
-        (one, "old", "orchestrator", f"{one} by old") for one in ("stayer", "leaver")
+        (text, "old", "orchestrator", f"{text} by old") for text in ("stayer", "leaver")
     ]
     run = server.run(server.accepted("stayer"), "ended")
     assert plan(run) == ("stayer", "new", "leaf", "stayer by new")
     assert server.spawn(agentId="leaver").json()["rule"] == "agent_unknown"
-    revisions = [one["configRevision"] for one in (*under_way, run)]
+    revisions = [item["configRevision"] for item in (*under_way, run)]
     assert revisions[0] == revisions[1] < revisions[2]

@@ -25,8 +25,8 @@ def respawning(folder: Path, *, cap: int = CAP, **script: Any) -> dict[str, Any]
     whose context script proposes the scout on each spawn; `printer`, which prints its prompt;
     `waiter`, which waits to be released.
     """
-    said = '{"message": "said by who", "agent": "scout"}'
-    path = program(folder / "who.sh", f"#!/bin/sh\necho x >> {folder}/who.calls\necho '{said}'\n")
+    text = '{"message": "said by who", "agent": "scout"}'
+    path = program(folder / "who.sh", f"#!/bin/sh\necho x >> {folder}/who.calls\necho '{text}'\n")
     who = {"id": "who", "uri": str(path), "format": "json", "agentIdOverrideKey": "agent"}
     done = scripted(steps=[{"message": "first"}, {"message": "second"}], result="found it")
     return configuration(
@@ -104,7 +104,7 @@ def test_refused_run_is_respawned_once_the_cap_is_larger(server: Server) -> None
         assert again["runId"] != run_id
         configure(server)
         run = respawned(server, run_id)
-    assert {one: run[one] for one in ("task", "label", "agentId", "respawnedFrom")} == {
+    assert {text: run[text] for text in ("task", "label", "agentId", "respawnedFrom")} == {
         "task": "count the boats",
         "label": "boats",
         "agentId": "scout",
@@ -114,10 +114,10 @@ def test_refused_run_is_respawned_once_the_cap_is_larger(server: Server) -> None
     assert (earlier["stage"], earlier["respawns"]) == ("refused", [again["runId"], run["runId"]])
     for path in ("/v1/runs", "/v1/timeline"):
         listed = server.http.get(path, params={"respawnedFrom": run_id}).json()["items"]
-        assert [one["runId"] for one in listed] == [run["runId"], again["runId"]]
+        assert [run["runId"] for run in listed] == [run["runId"], again["runId"]]
     tree = server.http.get(f"/v1/sessions/{session}/tree").json()["root"]
     drawn = {
-        one["runId"]: one["respawnedFrom"] for node in tree["children"] for one in node["runs"]
+        run["runId"]: run["respawnedFrom"] for node in tree["children"] for run in node["runs"]
     }
     assert drawn == {holding: None, run["runId"]: run_id}
 
@@ -155,10 +155,10 @@ def test_child_begins_with_transcript_up_to_entry(server: Server) -> None:
         *("session", first),
         2,
     )
-    assert [one["body"] for one in entries[:2]] == [one["body"] for one in whole[:2]]
+    assert [entry["body"] for entry in entries[:2]] == [item["body"] for item in whole[:2]]
     assert run["contextMode"] == "fork"
     assert "2 entries of what an earlier run was told and said" in run["resultText"]
-    (fork,) = [one for one in server.explained(run["runId"]) if one["rule"] == "context_fork"]
+    (fork,) = [rule for rule in server.explained(run["runId"]) if rule["rule"] == "context_fork"]
     assert fork["compared"]["upTo"] == 2
     far = cannot(server, first, transcript={"upTo": 99})
     assert f"ends at entry {len(whole)}; use that entry" in far
@@ -173,8 +173,8 @@ def test_chosen_revision_decides(server: Server) -> None:
         assert refused["rule"] == "active_children"
         run = respawned(server, first["runId"], configRevision=first["configRevision"])
     assert run["configRevision"] == first["configRevision"]
-    (asked,) = server.payloads(run["runId"], "SpawnRequested")
-    assert (asked["facts"]["maxChildren"], asked["respawn"]["isRevisionChosen"]) == (CAP, True)
+    (payload,) = server.payloads(run["runId"], "SpawnRequested")
+    assert (payload["facts"]["maxChildren"], payload["respawn"]["isRevisionChosen"]) == (CAP, True)
     ahead = cannot(server, first["runId"], configRevision=10_000)
     assert "configuration revision 10000 does not exist" in ahead
 
@@ -196,9 +196,10 @@ def test_nothing_is_made_of_what_was_erased(databases: Databases) -> None:
         configure(server, cap=8)
         revision = made["configRevision"]
         (content,) = [
-            one["payload"]["content"]["id"]
-            for one in server.whole_log()
-            if one["type"] == "ConfigurationActivated" and one["payload"]["revision"] == revision
+            event["payload"]["content"]["id"]
+            for event in server.whole_log()
+            if event["type"] == "ConfigurationActivated"
+            and event["payload"]["revision"] == revision
         ]
         server.erase_content(content)
         gone = problem_of(respawn(server, made["runId"], configRevision=revision), 410, "erased")
@@ -250,17 +251,17 @@ def test_killed_respawn_goes_on_with_what_was_recorded(server: Server, moment: s
         "guided",
     )
     (resolved,) = server.payloads(run["runId"], "ScriptsResolved")
-    receipts = [(one["outcome"], one["reusedFrom"]) for one in resolved["receipts"]]
+    receipts = [(receipt["outcome"], receipt["reusedFrom"]) for receipt in resolved["receipts"]]
     assert receipts == [("injected", first)]
     assert calls(server) == before
     prompt = server.prompt(run["runId"])
     assert "said by who" in prompt["message"]
-    reused = {one["source"]: one["reusedFrom"] for one in prompt["parts"] if one["reusedFrom"]}
+    reused = {part["source"]: part["reusedFrom"] for part in prompt["parts"] if part["reusedFrom"]}
     assert reused == {"script:who": first}
-    head, told, asked, *_ = server.transcript(run["runId"])
+    head, result, request, *_ = server.transcript(run["runId"])
     assert (run["contextMode"], head["body"]["respawnedFrom"]) == ("fork", first)
-    assert "at first" in told["body"]["text"]
-    assert "once more" in asked["body"]["text"]
+    assert "at first" in result["body"]["text"]
+    assert "once more" in request["body"]["text"]
     assert server.run(first)["respawns"] == [run["runId"]]
 
 
@@ -283,4 +284,6 @@ def test_what_is_erased_meanwhile_is_not_used_again(
         assert refused["rule"] == rule
         assert earlier["runId"] in refused["error"]
         decisions = server.explained(refused["runId"])
-        assert [one["rule"] for one in decisions if one["result"] == "refused"] == [rule]
+        assert [decision["rule"] for decision in decisions if decision["result"] == "refused"] == [
+            rule
+        ]

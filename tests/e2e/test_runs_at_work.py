@@ -25,7 +25,7 @@ def page_of(server: Server, run_id: str, **query: Any) -> dict[str, Any]:
 
 def texts(entries: Sequence[dict[str, Any]]) -> list[Any]:
     """Return the texts of entries."""
-    return [one["body"].get("text") for one in entries]
+    return [entry["body"].get("text") for entry in entries]
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +36,11 @@ def server(databases: Databases) -> Iterator[Server]:
 
 def position_of(server: Server, run_id: str, event_type: str) -> int:
     events = server.http.get(f"/v1/runs/{run_id}/events").json()["items"]
-    return next(int(one["position"]) for one in events if one["type"] == event_type)
+    return next(int(event["position"]) for event in events if event["type"] == event_type)
 
 
 def instants(entries: list[dict[str, Any]]) -> list[datetime]:
-    return [datetime.fromisoformat(one["recordedAt"]) for one in entries]
+    return [datetime.fromisoformat(entry["recordedAt"]) for entry in entries]
 
 
 def test_fork_of_a_requester_at_work_has_all_it_said(server: Server) -> None:
@@ -172,7 +172,7 @@ def test_run_at_work_shows_usage_progress_and_time(server: Server) -> None:
     assert run["estimatedCostUsd"] == pytest.approx(2.00008)
     assert run["progress"]["text"] == "half way"
     items = server.http.get("/v1/runs", params={"status": "running"}).json()["items"]
-    (listed,) = [one for one in items if one["runId"] == run_id]
+    (listed,) = [item for item in items if item["runId"] == run_id]
     assert listed["usage"] == run["usage"]
     known = {"If-None-Match": first.headers["ETag"]}
     assert server.http.get(f"/v1/runs/{run_id}", headers=known).status_code == 304

@@ -36,9 +36,9 @@ def list_agents(server: Server) -> subprocess.CompletedProcess[str]:
 
 
 def assert_found(server: Server) -> None:
-    asked = list_agents(server)
-    assert asked.returncode == 0, asked.stderr
-    assert "main" in asked.stdout
+    request = list_agents(server)
+    assert request.returncode == 0, request.stderr
+    assert "main" in request.stdout
 
 
 def entries_of(server: Server) -> list[dict[str, Any]]:
@@ -53,10 +53,10 @@ def entries(server: Server) -> list[str]:
 def serve(data_dir: Path, url: str = "") -> str:
     """Try to start a server. Return its refusal."""
     database = ["--database-url", url] if url else []
-    asked = run_command("serve", "--data-dir", str(data_dir), "--port", "0", *database)
-    assert asked.returncode == 2, asked
-    assert asked.stdout == ""
-    return asked.stderr
+    request = run_command("serve", "--data-dir", str(data_dir), "--port", "0", *database)
+    assert request.returncode == 2, request
+    assert request.stdout == ""
+    return request.stderr
 
 
 def test_other_log_is_refused_beside_a_running_server(

@@ -97,9 +97,9 @@ def test_a_tree_is_one_trace(server: Server, receiver: SpanServer) -> None:
     top, below, failed = map(receiver.of_run, (parent, child, broken))
     announced = receiver.of_run(child, "announce")
 
-    told = server.note(f"{parent}.trace")
-    assert told == f"00-{top.trace}-{top.id}-01"
-    assert {one.trace for one in (top, below, failed, announced)} == {parent.replace("-", "")}
+    note = server.note(f"{parent}.trace")
+    assert note == f"00-{top.trace}-{top.id}-01"
+    assert {item.trace for item in (top, below, failed, announced)} == {parent.replace("-", "")}
     assert (top.name, below.name) == ("invoke_agent holder", "invoke_agent main")
     assert top.parent == ""
     assert {below.parent, failed.parent, announced.parent} == {top.id}
@@ -111,12 +111,12 @@ def test_a_tree_is_one_trace(server: Server, receiver: SpanServer) -> None:
     assert failed.is_error
     assert not below.is_error
     assert failed.attributes["error.type"] == "error"
-    stages = {one.name for one in receiver.spans if one.parent == below.id}
+    stages = {span.name for span in receiver.spans if span.parent == below.id}
     assert stages == {"prepare", "queue", "execute"}
     assert below.resource["service.name"] == "spawnlog"
     assert receiver.headers["x-scope"] == SECRET
     assert CANARY not in repr(receiver.spans)
-    assert all("spawnlog.run.id" in one.attributes for one in receiver.spans)
+    assert all("spawnlog.run.id" in span.attributes for span in receiver.spans)
 
 
 @pytest.mark.nightly
@@ -166,8 +166,8 @@ def test_a_run_asked_of_one_server_and_executed_by_another_is_in_one_trace(
     with server.twin("other") as other:
         holding, _ = spawned(server, "agent:main:main", agentId="holder")
         server.run(holding, "started")
-        asked = {"agentId": "holder", "traceparent": f"00-{TRACE}-{CALLER}-01"}
-        run_id, key = spawned(server, "agent:main:main", **asked)
+        request = {"agentId": "holder", "traceparent": f"00-{TRACE}-{CALLER}-01"}
+        run_id, key = spawned(server, "agent:main:main", **request)
         assert server.run(run_id)["stage"] == "queued"
         server.stop()
         # The place is free, and the one that was asked is gone.
@@ -179,13 +179,13 @@ def test_a_run_asked_of_one_server_and_executed_by_another_is_in_one_trace(
         first, top, below = map(receiver.of_run, (holding, run_id, child))
         announced = receiver.of_run(run_id, "announce")
     server.start()
-    sent_by = [one.resource["service.instance.id"] for one in (first, top, below)]
+    sent_by = [item.resource["service.instance.id"] for item in (first, top, below)]
     assert sent_by[0] != sent_by[1] == sent_by[2]
     assert server.note(f"{run_id}.trace") == f"00-{TRACE}-{top.id}-01"
     assert (top.trace, top.parent) == (TRACE, CALLER)
     assert (below.trace, below.parent) == (TRACE, top.id)
     assert (announced.trace, announced.parent) == (TRACE, CALLER)
-    stages = {one.name for one in receiver.spans if one.parent == top.id}
+    stages = {span.name for span in receiver.spans if span.parent == top.id}
     assert {"prepare", "queue", "execute"} <= stages
 
 

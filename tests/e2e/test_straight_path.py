@@ -31,18 +31,18 @@ def session(name: str) -> str:
 def announcement(server: Server, run_id: str, name: str) -> str:
     """Return the text of the one announcement of a run."""
     server.run(run_id, "announced")
-    (text,) = [one["text"] for one in server.inbox(session(name)) if one["runId"] == run_id]
+    (text,) = [run["text"] for run in server.inbox(session(name)) if run["runId"] == run_id]
     return str(text)
 
 
 def test_plain_run_goes_from_request_to_announcement(server: Server) -> None:
     answer = server.spawn("say it", session=session("plain"), agentId="plain", label="one")
     assert answer.status_code == 201
-    told = answer.json()
-    run_id = told["runId"]
+    result = answer.json()
+    run_id = result["runId"]
     assert answer.headers["Location"] == f"/v1/runs/{run_id}"
-    assert told["status"] == "accepted"
-    assert told["childSessionKey"].startswith("agent:plain:subagent:")
+    assert result["status"] == "accepted"
+    assert result["childSessionKey"].startswith("agent:plain:subagent:")
     run = server.run(run_id, "announced")
     assert server.events(run_id) == WHOLE_LIFE
     assert (run["stage"], run["status"], run["outcome"]) == ("announced", "done", "success")
@@ -90,9 +90,9 @@ def test_run_out_of_time_keeps_what_it_said(server: Server) -> None:
     run = server.run(run_id)
     assert (run["status"], run["outcome"], run["runTimeoutSeconds"]) == ("timeout", "timeout", 1)
     assert text.startswith("Status: timeout\n")
-    told, *said = server.transcript(run_id)
-    assert told["body"]["text"].endswith("\n\nhello")
-    assert [one["body"]["text"] for one in said] == ["half a sentence\n"]
+    result, *output = server.transcript(run_id)
+    assert result["body"]["text"].endswith("\n\nhello")
+    assert [line["body"]["text"] for line in output] == ["half a sentence\n"]
 
 
 def test_lines_of_json_become_transcript_usage_and_result(server: Server) -> None:
@@ -104,10 +104,10 @@ def test_lines_of_json_become_transcript_usage_and_result(server: Server) -> Non
     assert {name: run["usage"][name] for name in totals} == totals
     assert run["estimatedCostUsd"] == pytest.approx(0.0096)
     assert "tokens 1.8k (in 1.5k / out 340) • est $0.0096" in text
-    for said in (run["childSessionKey"], run["sessionId"], run["transcriptPath"]):
-        assert said in text
+    for item in (run["childSessionKey"], run["sessionId"], run["transcriptPath"]):
+        assert item in text
     kinds = ["message", "progress", "message", "tool", "usage", "usage", "result"]
-    assert [one["kind"] for one in server.transcript(run_id)] == kinds
+    assert [item["kind"] for item in server.transcript(run_id)] == kinds
 
 
 def test_deleted_run_is_archived_and_kept_one_is_not(server: Server) -> None:
@@ -128,15 +128,15 @@ def test_deleted_run_is_archived_and_kept_one_is_not(server: Server) -> None:
 
 def test_free_text_of_callers_is_in_no_event(server: Server) -> None:
     """It is stored beside the log, where it can be erased."""
-    asked = {"agentId": "plain", "session": session("free-text")}
+    request = {"agentId": "plain", "session": session("free-text")}
     prose = "please use the nicest model of Konstantinopel " * 5
-    skipped = server.spawn(model=prose, **asked).json()
+    skipped = server.spawn(model=prose, **request).json()
     assert skipped["modelApplied"] is False
     assert skipped["warnings"] == ["The requested model is not a valid model name and was skipped."]
     server.run(skipped["runId"], "announced")
-    refused = server.spawn(thinking="like Trapezunt", **asked).json()
+    refused = server.spawn(thinking="like Trapezunt", **request).json()
     assert refused["rule"] == "thinking"
-    named = server.spawn(model="nowhere/byzantium-1", **asked).json()
+    named = server.spawn(model="nowhere/byzantium-1", **request).json()
     assert named["modelApplied"] is True
     server.run(named["runId"], "announced")
     assert tables_with(server, "Konstantinopel") == tables_with(server, "Trapezunt") == {"contents"}

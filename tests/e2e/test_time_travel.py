@@ -54,50 +54,50 @@ def test_every_command_of_the_page_can_be_followed(
 ) -> None:
     monkeypatch.setenv("SPAWNLOG_DATA_DIR", str(server.data_dir))
     place = server.data_dir.parent
-    files = {one: str(place / one) for one in ("patch.json", "new.json5", "log.ndjson", "copy")}
-    said: dict[str, str] = {}
+    files = {text: str(place / text) for text in ("patch.json", "new.json5", "log.ndjson", "copy")}
+    output: dict[str, str] = {}
     for words in commands():
         if words[:2] == ["config", "history"]:
             raise_cap(server)
         result = run_command(*[files.get(word, word) for word in words])
         assert result.returncode == status_of(words), (words, result.stdout, result.stderr)
-        said[" ".join(words)] = result.stdout
+        output[" ".join(words)] = result.stdout
 
     then = "--at run:late@refused"
-    assert said[f"run list {then}"].count("running") == 5
-    assert "5 active, at most 5" in said[f"session get main {then}"]
-    assert said[f"session tree main {then}"].count("█") > 0
-    assert re.search(r"subagent +1 +5/8", said[f"lane list {then}"])
-    assert "queued" in said["run get nap-1 --at run:nap-1@queued"]
-    assert "SpawnRefused" in said["event find --rule active_children"]
-    assert re.search(r"after +running=5", said["event find --when running >= 5"])
-    assert "5 stopped" in said["event histogram --buckets 6"]
-    assert "SpawnRefused" not in said["run history nap-1"]
-    assert re.search(r"stage +[0-9]+ +[0-9]+ +RunAnnounced", said["run history nap-1 --set-by"])
-    assert "5 of 5 children are active" in said["run explain late"]
+    assert output[f"run list {then}"].count("running") == 5
+    assert "5 active, at most 5" in output[f"session get main {then}"]
+    assert output[f"session tree main {then}"].count("█") > 0
+    assert re.search(r"subagent +1 +5/8", output[f"lane list {then}"])
+    assert "queued" in output["run get nap-1 --at run:nap-1@queued"]
+    assert "SpawnRefused" in output["event find --rule active_children"]
+    assert re.search(r"after +running=5", output["event find --when running >= 5"])
+    assert "5 stopped" in output["event histogram --buckets 6"]
+    assert "SpawnRefused" not in output["run history nap-1"]
+    assert re.search(r"stage +[0-9]+ +[0-9]+ +RunAnnounced", output["run history nap-1 --set-by"])
+    assert "5 of 5 children are active" in output["run explain late"]
 
     cap = "what-if --set /agents/defaults/subagents/maxChildrenPerAgent="
-    assert re.search(r"newly-allowed +1", said[f"{cap}8"])
-    assert re.search(r"same +6", said["what-if --config new.json5 --since 7d"])
-    assert "(4/2)" in said[f"{cap}2"]
-    assert "(4/2)" not in said[f"{cap}2 --cascade"]
-    assert "(2/2)" in said[f"{cap}2 --cascade"]
+    assert re.search(r"newly-allowed +1", output[f"{cap}8"])
+    assert re.search(r"same +6", output["what-if --config new.json5 --since 7d"])
+    assert "(4/2)" in output[f"{cap}2"]
+    assert "(4/2)" not in output[f"{cap}2 --cascade"]
+    assert "(2/2)" in output[f"{cap}2 --cascade"]
     failing = "what-if --patch patch.json --since 7d --fail-on newly-refused"
-    assert '<failure message="3 newly-refused">' in said[f"{failing} --output junit"]
+    assert '<failure message="3 newly-refused">' in output[f"{failing} --output junit"]
 
-    assert "slept for 1 s" in said["run respawn late --label late-again --wait"]
-    assert "late-again" in said["run list --respawned-from late"]
-    assert re.search(r"^ +2 ", said["config history"], re.M)
-    assert "maxChildrenPerAgent" in said["config diff 1 2"]
+    assert "slept for 1 s" in output["run respawn late --label late-again --wait"]
+    assert "late-again" in output["run list --respawned-from late"]
+    assert re.search(r"^ +2 ", output["config history"], re.M)
+    assert "maxChildrenPerAgent" in output["config diff 1 2"]
     assert (
-        json.loads(said[f"config show {then}"])["agents"]["defaults"]["subagents"][
+        json.loads(output[f"config show {then}"])["agents"]["defaults"]["subagents"][
             "maxChildrenPerAgent"
         ]
         == 5
     )
     heads = {
-        said[f"log {one}"].splitlines()[-1]
-        for one in (
+        output[f"log {text}"].splitlines()[-1]
+        for text in (
             "export --out log.ndjson --contents --transcripts",
             "verify log.ndjson",
             "import log.ndjson --data-dir copy",
@@ -117,7 +117,7 @@ def test_the_workflow_for_a_pull_request_asks_a_server_by_url_and_token(
     assert set(workflow) == {"name", True, "permissions", "jobs"}
     assert "pull_request" in workflow[True]
     (job,) = workflow["jobs"].values()
-    (step,) = [one for one in job["steps"] if "what-if" in one.get("run", "")]
+    (step,) = [step for step in job["steps"] if "what-if" in step.get("run", "")]
     assert step["env"] == {
         name: f"${{{{ secrets.{name} }}}}" for name in ("SPAWNLOG_URL", "SPAWNLOG_TOKEN")
     }
@@ -130,7 +130,7 @@ def test_the_workflow_for_a_pull_request_asks_a_server_by_url_and_token(
     monkeypatch.setenv("SPAWNLOG_URL", server.url)
     monkeypatch.setenv("SPAWNLOG_TOKEN", server.token)
     config = str(server.data_dir.parent / "new.json5")
-    result = run_command(*[config if one == "new.json5" else one for one in words[1:]])
+    result = run_command(*[config if word == "new.json5" else word for word in words[1:]])
     assert result.returncode == 0, result.stderr
     suite = ElementTree.fromstring(result.stdout)
     assert (suite.tag, suite.get("failures")) == ("testsuite", "0")

@@ -91,9 +91,9 @@ def test_orchestrator_is_announced_after_its_child(server: Server, tree: Tree) -
     parent = server.run(tree.parent, "archived")
     assert server.session(ROOT)["activeChildren"] == 0
     (entry,) = server.inbox(ROOT)
-    said, found, findings = entry["text"].partition("Findings of its sub-agents:")
+    output, found, findings = entry["text"].partition("Findings of its sub-agents:")
     assert (entry["runId"], bool(found)) == (tree.parent, True)
-    assert "I have asked for help" in said
+    assert "I have asked for help" in output
     assert "1. helper\nStatus: success\n" in findings
     assert "let go" in findings
     # The child's own announcement went to the orchestrator.
@@ -107,7 +107,7 @@ def test_orchestrator_is_announced_after_its_child(server: Server, tree: Tree) -
         (tree.parent, "RunAnnounced"),
         (tree.parent, "RunArchived"),
     ]
-    assert [found for one in log if (found := (one["runId"], one["type"])) in order] == order
+    assert [found for event in log if (found := (event["runId"], event["type"])) in order] == order
 
 
 def test_token_of_child_is_for_its_session_and_its_life(server: Server, tree: Tree) -> None:

@@ -69,7 +69,7 @@ def test_a_server_takes_over_from_one_that_was_killed(mortal: Server, other: Ser
     mortal.note(note.name)
     with other:
         assert len(keepers_of(postgres)) == 1
-        logs = {one.http.get("/v1/lanes").headers["Spawnlog-Log"] for one in (mortal, other)}
+        logs = {item.http.get("/v1/lanes").headers["Spawnlog-Log"] for item in (mortal, other)}
         assert len(logs) == 1
         note.unlink()
         mortal.kill()
@@ -85,8 +85,8 @@ def test_a_server_takes_over_from_one_that_was_killed(mortal: Server, other: Ser
         assert other.run(preparing, "archived")["outcome"] == "success"
         again = other.spawn(key="orphan", agentId="slow", **body)
         assert (again.status_code, again.json()["runId"]) == (201, preparing)
-        told = [one["runId"] for one in other.inbox(KEY)]
-        assert sorted(told) == sorted([*running, queued, preparing])
+        run_ids = [run["runId"] for run in other.inbox(KEY)]
+        assert sorted(run_ids) == sorted([*running, queued, preparing])
         assert other.session(KEY)["activeChildren"] == 0
         # The database goes on for the one that is left, and ends with the last one.
         assert answers(Home.at(postgres).conninfo())
@@ -105,7 +105,7 @@ def suspend(*servers: Server) -> None:
     """Stop everything for longer than a lease, resume it in the same order, and wait until a holder
     that did not renew its lease would have lost it again."""
     roots = [postmaster_of(servers[0].data_dir / "postgres")]
-    roots += [one.process.pid for one in servers if one.process is not None]
+    roots += [server.process.pid for server in servers if server.process is not None]
     stopped: list[int] = []
     try:
         for root in roots:
@@ -192,9 +192,9 @@ def test_two_servers_that_start_at_once_serve_new_rows(
             (run,) = server.http.get("/v1/runs", params=query).json()["items"]
             assert run.get("label") is None
             assert server.run(server.accepted("echo"), "announced")["outcome"] == "success"
-    said = mortal.log()[said_before:] + other.log()
-    assert "are of an older version: rebuilding them" in said
-    assert said.count("events rebuilt in") == 1
+    output = mortal.log()[said_before:] + other.log()
+    assert "are of an older version: rebuilding them" in output
+    assert output.count("events rebuilt in") == 1
 
 
 @pytest.mark.kill

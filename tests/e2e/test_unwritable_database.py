@@ -57,12 +57,12 @@ def servers_on(folder: Path, home: Path, count: int) -> Iterator[tuple[str, list
             Server(folder / "data", config, database_url=database.conninfo) for _ in range(count)
         ]
         try:
-            for one in servers:
-                one.start()
+            for server in servers:
+                server.start()
             yield database.conninfo, servers
         finally:
-            for one in servers:
-                one.stop()
+            for server in servers:
+                server.stop()
 
 
 @pytest.fixture
@@ -137,7 +137,9 @@ def test_a_full_disk_is_said_to_be_so_at_once(folder: Path) -> None:
             except OSError:
                 pass
         answer = next(
-            one for one in (spawn(server) for _ in range(SPAWNS_MAX)) if one.status_code != 201
+            number
+            for number in (spawn(server) for _ in range(SPAWNS_MAX))
+            if number.status_code != 201
         )
         require_problem(server, answer, "the disk of the database is full")
         filler.unlink()
@@ -150,7 +152,7 @@ def test_three_servers_whose_leases_lapsed_meanwhile_leave_a_log_that_verifies(
     folder: Path,
 ) -> None:
     with servers_on(folder, folder / "postgres", 3) as (url, servers):
-        run_ids = [one.json()["runId"] for _ in range(8) for one in map(spawn, servers)]
+        run_ids = [server.json()["runId"] for _ in range(8) for server in map(spawn, servers)]
         set_read_only(url, "on")
         lapse_at = time.monotonic() + 2 * LEASE_SECONDS
         wait_for(

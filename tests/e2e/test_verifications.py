@@ -90,7 +90,7 @@ def test_killed_verification_was_broken_off(fleet: Fleet) -> None:
     assert start(first)["began"]
     assert over(second)["state"] == "right"
     history = second.http.get("/v1/log").json()["verifications"]
-    assert [one["state"] for one in history[:2]] == ["right", "broken-off"]
+    assert [event["state"] for event in history[:2]] == ["right", "broken-off"]
 
 
 def test_command_and_servers_give_way_to_each_other(fleet: Fleet) -> None:

@@ -73,7 +73,7 @@ def story_configuration(folder: Path) -> dict[str, Any]:
 
     for name in ("here", "there"):
         (folder / name).mkdir()
-    told = '{"message": "routed", "note": "a note", "agent": "editor", "other": "writer"}'
+    text = '{"message": "routed", "note": "a note", "agent": "editor", "other": "writer"}'
     # It names another agent to whoever is of agent `lead`.
     names = """case "$*" in *lead*) echo '{"message": "m", "agent": "writer"}';;"""
     split = script("split", f"""{names} *) echo '{{"message": "m"}}';; esac""")
@@ -90,7 +90,7 @@ def story_configuration(folder: Path) -> dict[str, Any]:
         ),
         agent(
             "routed",
-            subagents=guided(script("router", f"echo '{told}'", agentIdOverrideKey="agent")),
+            subagents=guided(script("router", f"echo '{text}'", agentIdOverrideKey="agent")),
         ),
         agent(
             "late",
@@ -117,7 +117,7 @@ class Life:
 
     def live(self) -> list[dict[str, Any] | None]:
         """Return the outcome of each request."""
-        return [self._request(dict(one)) for one in STORY]
+        return [self._request(dict(item)) for item in STORY]
 
     def _request(self, request: dict[str, Any]) -> dict[str, Any] | None:
         held = request.pop("held", False)
@@ -164,8 +164,8 @@ def real_verdict(then: Mapping[str, Any], now: Mapping[str, Any] | None) -> str:
     if any(before[name] != after[name] for name in ("modelProvider", "model")):
         return "different-model"
     # Where nothing is configured it lies below the data of each server.
-    folders = [Path(one["workspaceDir"]).name for one in (before, after)]
-    if folders[0] != folders[1] or any(before.get(one) != after.get(one) for one in _PLAN):
+    folders = [Path(item["workspaceDir"]).name for item in (before, after)]
+    if folders[0] != folders[1] or any(before.get(item) != after.get(item) for item in _PLAN):
         return "different-plan"
     return "same" if _words(then["prompt"]) == _words(now["prompt"]) else "different-context"
 
@@ -186,7 +186,7 @@ def of_script(agent_id: str, **values: Any) -> Change:
 
 
 def _agent(whole: dict[str, Any], agent_id: str) -> dict[str, Any]:
-    return next(one for one in whole["agents"]["list"] if one["id"] == agent_id)
+    return next(item for item in whole["agents"]["list"] if item["id"] == agent_id)
 
 
 def _scripts(whole: dict[str, Any], agent_id: str) -> list[dict[str, Any]]:
@@ -293,7 +293,7 @@ def lived(server: Server) -> list[dict[str, Any]]:
     """Return the result of each request of the story."""
     outcomes = Life(server).live()
     assert None not in outcomes
-    return [one for one in outcomes if one is not None]
+    return [outcome for outcome in outcomes if outcome is not None]
 
 
 @pytest.mark.parametrize(
@@ -312,7 +312,7 @@ def test_verdicts_are_what_spawning_anew_gives(
     )
     assert (server.folder / "ran").read_text("utf-8") == ran
     lines = [json.loads(line) for line in answer.text.splitlines()]
-    verdicts = {one["runId"]: one for one in lines if "verdict" in one}
+    verdicts = {run["runId"]: run for run in lines if "verdict" in run}
     assert lines[-1]["totals"]["decisions"] == len(verdicts) == len(STORY)
     with serving(databases, values) as other:
         anew = Life(other).live()
@@ -329,4 +329,4 @@ def test_verdicts_are_what_spawning_anew_gives(
         if given[task] != came or (now is not None and is_refused and now["rule"] != rule):
             wrong.append((task, came, now and now["rule"], found))
     assert not wrong, json.dumps(wrong, indent=1)
-    assert {task: one for task, one in given.items() if one != "same"} == expected
+    assert {task: value for task, value in given.items() if value != "same"} == expected

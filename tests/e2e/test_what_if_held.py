@@ -89,8 +89,10 @@ def _placed(server: Server, stack: ExitStack) -> httpx2.Response | None:
 
 def all_places_are_free(server: Server) -> bool:
     with ExitStack() as stack:
-        asked = [server.http.stream("POST", "/v1/what-if", json=SMALL) for _ in range(AT_ONCE_MAX)]
-        return all(stack.enter_context(one).status_code == 200 for one in asked)
+        streams = [
+            server.http.stream("POST", "/v1/what-if", json=SMALL) for _ in range(AT_ONCE_MAX)
+        ]
+        return all(stack.enter_context(request).status_code == 200 for request in streams)
 
 
 def is_stopping(server: Server) -> bool:
@@ -151,7 +153,7 @@ def test_slow_reader_is_given_the_whole_answer(server: Server) -> None:
     with held(server) as lines:
         assert not is_stopping(server)
         *behind, last = lines
-    verdicts = [one for one in behind if "verdict" in one]
+    verdicts = [item for item in behind if "verdict" in item]
     assert len(verdicts) + 1 == last["totals"]["byVerdict"]["different-plan"] > DECISIONS_MIN
 
 
@@ -162,7 +164,7 @@ def test_stopping_server_says_so_in_its_answer(server: Server) -> None:
         wait_for("it to stop", lambda: is_stopping(server))
         *verdicts, last = lines
     assert last == {"failure": {"detail": "the server is stopping; retry in a moment"}}
-    assert not any("totals" in one for one in verdicts)
+    assert not any("totals" in verdict for verdict in verdicts)
     assert server.wait_exit() == 0
 
 
@@ -179,9 +181,9 @@ def test_command_whose_server_goes_says_so(server: Server, status: int) -> None:
         shown, errors = process.communicate(timeout=SECONDS_MAX)
     assert process.returncode == status, errors
     (error,) = errors.splitlines()
-    said = "the server is stopping" if status == STOPPING else "was lost"
+    output = "the server is stopping" if status == STOPPING else "was lost"
     assert error.startswith("error: ")
-    assert said in error
+    assert output in error
     # What there was of verdicts is whole lines, and no totals.
     assert all("verdict" in json.loads(line) for line in ("{" + shown).splitlines())
     if status == STOPPING:

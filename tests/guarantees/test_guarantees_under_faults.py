@@ -43,7 +43,7 @@ def test_everything_went_wrong_that_should(record: Record) -> None:
     assert record.faults["restart"] == len(RESTARTS_AT)
     assert len({note["caller"].partition("-")[0] for note in record.told()}) == record.writers
     outcomes = Counter(note["outcome"] for note in record.told())
-    assert min(outcomes[one] for one in ("recorded", "rejected", "reserved", "failed")) > 0
+    assert min(outcomes[text] for text in ("recorded", "rejected", "reserved", "failed")) > 0
     assert record.of("poisoned")
     assert any("LostClaim" in (note["error"] or "") for note in record.told("rejected"))
 
@@ -66,23 +66,31 @@ def test_a_reader_that_follows_by_position_never_misses_an_event(
     record: Record, reader: str
 ) -> None:
     envelopes = [row.envelope for row in record.rows]
-    there = [(one.position, str(one.event_id), one.chain_hash.hex()) for one in envelopes]
+    there = [
+        (envelope.position, str(envelope.event_id), envelope.chain_hash.hex())
+        for envelope in envelopes
+    ]
     assert record.seen[reader] == there
 
 
 def test_a_reader_in_the_process_of_a_writer_sees_what_all_writers_record(record: Record) -> None:
     envelopes = [row.envelope for row in record.rows]
-    there = [(one.position, str(one.event_id), one.chain_hash.hex()) for one in envelopes]
+    there = [
+        (envelope.position, str(envelope.event_id), envelope.chain_hash.hex())
+        for envelope in envelopes
+    ]
     for number in range(record.writers):
         seen = record.seen[f"{OWN}{number}"]
         assert seen == there[: len(seen)]
-        told = [note for note in record.told("recorded") if note["caller"].startswith(f"w{number}")]
-        assert len(seen) >= max(note["position"] for note in told)
+        notes = [
+            note for note in record.told("recorded") if note["caller"].startswith(f"w{number}")
+        ]
+        assert len(seen) >= max(note["position"] for note in notes)
 
 
 def test_the_time_of_recording_never_runs_backwards(record: Record) -> None:
     envelopes = [row.envelope for row in record.rows]
-    clocks = [one.occurred_at for one in envelopes]
+    clocks = [envelope.occurred_at for envelope in envelopes]
     assert any(later < earlier for earlier, later in pairwise(clocks)), "the clock was never back"
     assert broken(record, in_order) == []
     assert record.head[1] == envelopes[-1].recorded_at
@@ -169,15 +177,15 @@ def test_no_reader_is_behind_or_ahead_of_what_a_reply_promised(record: Record) -
 def test_the_cap_is_exact_at_every_position(record: Record) -> None:
     assert broken(record, caps_kept) == []
     events = record.history.events
-    assert any(one.facts["activeChildren"] for one in events if one.type == "ChildAdmitted")
+    assert any(event.facts["activeChildren"] for event in events if event.type == "ChildAdmitted")
     refused = [
         str(row.envelope.provenance.run_id)
         for row in record.rows
         if row.envelope.type == "SpawnRefused"
     ]
-    told = {note["run"] for note in record.of("spawned") if note["rule"]}
+    runs = {note["run"] for note in record.of("spawned") if note["rule"]}
     assert len(refused) == len(set(refused))
-    assert told <= set(refused)
+    assert runs <= set(refused)
 
 
 def test_a_holder_that_was_replaced_records_nothing_more(record: Record) -> None:

@@ -16,10 +16,10 @@ _MAY = {
 
 
 def test_wall_clock_is_asked_by_named_modules() -> None:
-    asked = {
+    modules = {
         str(path.relative_to(ROOT))
         for floor in ("domain", "application", "infrastructure")
         for path in (ROOT / floor).rglob("*.py")
         if _WALL_CLOCK.search(path.read_text("utf-8"))
     }
-    assert asked == set(_MAY)
+    assert modules == set(_MAY)

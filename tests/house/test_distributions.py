@@ -17,7 +17,7 @@ def test_server_needs_the_client_of_its_version() -> None:
 
 
 def test_client_needs_pydantic_and_one_http_library() -> None:
-    needed = {one.partition(">=")[0] for one in CLIENT["project"]["dependencies"]}
+    needed = {dependency.partition(">=")[0] for dependency in CLIENT["project"]["dependencies"]}
     assert needed == {"pydantic", "httpx2"}
     # Both distributions are installed into one environment.
     shared = set(CLIENT["project"]["dependencies"]) - set(SERVER["project"]["dependencies"])
@@ -37,7 +37,7 @@ def test_every_imported_distribution_is_declared() -> None:
     project = SERVER["project"]
     options = project["optional-dependencies"]
     requirements = [*project["dependencies"], *options["model"], *options["otel"]]
-    declared = {re.match(r"[\w-]+", one)[0] for one in requirements} | {"spawnlog"}  # type: ignore[index]
+    declared = {re.match(r"[\w-]+", requirement)[0] for requirement in requirements} | {"spawnlog"}  # type: ignore[index]
     distributions = importlib.metadata.packages_distributions()
     imported = {
         name
@@ -46,5 +46,5 @@ def test_every_imported_distribution_is_declared() -> None:
         for name in re.findall(r"^\s*(?:from|import) (\w+)", path.read_text("utf-8"), re.MULTILINE)
     }
     for name in imported & set(distributions):
-        of = {one.lower().replace("_", "-") for one in distributions[name]}
-        assert declared & {COMES_WITH.get(one, one) for one in of}, name
+        of = {distribution.lower().replace("_", "-") for distribution in distributions[name]}
+        assert declared & {COMES_WITH.get(item, item) for item in of}, name

@@ -90,8 +90,8 @@ def test_configurations_of_a_page_are_accepted(page: Path, tmp_path: Path) -> No
 
 
 def test_what_is_told_to_be_missing_is_missing() -> None:
-    told = re.findall(r"`(?:GET|POST|PATCH) (/v1/[^`?]*)`", NOT_SERVED)
-    for path in told:
+    result = re.findall(r"`(?:GET|POST|PATCH) (/v1/[^`?]*)`", NOT_SERVED)
+    for path in result:
         assert not is_served(path.replace("{key}", "k").replace("{runId}", "r")), path
     groups: dict[str, object] = getattr(program(), "commands", {})
     assert not set(groups) & {"worker", "doctor"}

@@ -72,8 +72,8 @@ def test_every_program_that_the_configuration_names_exists() -> None:
 
 def test_the_counter_counts_a_file_of_its_folder() -> None:
     text = (EXAMPLES / "data" / "harbour.txt").read_text("utf-8")
-    said = asked("counter", "Count the words of data/harbour.txt").stdout
-    assert said.startswith(f"data/harbour.txt: {text.count(chr(10))} lines, {len(text.split())} ")
+    stdout = asked("counter", "Count the words of data/harbour.txt").stdout
+    assert stdout.startswith(f"data/harbour.txt: {text.count(chr(10))} lines, {len(text.split())} ")
 
 
 def test_the_counter_stays_in_its_folder() -> None:
@@ -83,14 +83,14 @@ def test_the_counter_stays_in_its_folder() -> None:
 
 
 def test_the_searcher_tells_what_it_reads_and_what_it_found() -> None:
-    said = [
+    lines = [
         json.loads(line)
         for line in asked("searcher", 'Search for "Low" in data').stdout.splitlines()
     ]
-    kinds = [line["type"] for line in said]
+    kinds = [line["type"] for line in lines]
     assert kinds == ["progress", "tool", "tool", "message", "usage", "result"]
-    assert said[-1]["text"].startswith('"Low": 3 of it in 3 files\n')
-    assert said[-2]["inputTokens"] > 0
+    assert lines[-1]["text"].startswith('"Low": 3 of it in 3 files\n')
+    assert lines[-2]["inputTokens"] > 0
 
 
 def test_the_searcher_stays_in_its_folder() -> None:
@@ -100,8 +100,8 @@ def test_the_searcher_stays_in_its_folder() -> None:
 
 
 def test_the_summer_sums_exactly() -> None:
-    said = asked("summer", "Sum amount of data/sales.csv where region is north").stdout
-    assert said == "amount of data/sales.csv where region is north: 490.60 in 3 rows\n"
+    stdout = asked("summer", "Sum amount of data/sales.csv where region is north").stdout
+    assert stdout == "amount of data/sales.csv where region is north: 490.60 in 3 rows\n"
 
 
 def test_the_summer_names_the_columns_when_asked_for_another() -> None:
@@ -111,10 +111,10 @@ def test_the_summer_names_the_columns_when_asked_for_another() -> None:
 
 
 def test_the_default_agent_repeats_its_message_and_its_shared_context() -> None:
-    said = asked("main", "Hold the line.").stdout
-    assert "I am main at depth" in said
-    assert 'I share goal: "a quiet harbour"' in said
-    assert said.endswith("Hold the line.\n")
+    stdout = asked("main", "Hold the line.").stdout
+    assert "I am main at depth" in stdout
+    assert 'I share goal: "a quiet harbour"' in stdout
+    assert stdout.endswith("Hold the line.\n")
 
 
 def test_the_failing_agent_fails() -> None:
@@ -123,20 +123,20 @@ def test_the_failing_agent_fails() -> None:
 
 
 def test_the_sleeper_says_how_far_it_is() -> None:
-    said = asked("sleeper", "Sleep for 0 seconds").stdout
-    assert json.loads(said) == {"type": "result", "text": "slept for 0 s"}
+    stdout = asked("sleeper", "Sleep for 0 seconds").stdout
+    assert json.loads(stdout) == {"type": "result", "text": "slept for 0 s"}
 
 
 def test_an_identity_is_put_before_the_task_of_a_configured_agent() -> None:
-    told = json.loads(identity_of("main"))
-    assert told["targetAgentId"] == "main"
-    assert told["message"].startswith("## Identity")
+    answer = json.loads(identity_of("main"))
+    assert answer["targetAgentId"] == "main"
+    assert answer["message"].startswith("## Identity")
 
 
 def test_an_alias_runs_as_its_parent() -> None:
-    told = json.loads(identity_of("steward"))
-    assert told["targetAgentId"] in configuration().agent_ids()
-    assert told["message"].startswith("## Charter")
+    answer = json.loads(identity_of("steward"))
+    assert answer["targetAgentId"] in configuration().agent_ids()
+    assert answer["message"].startswith("## Charter")
 
 
 def test_an_agent_without_an_identity_and_a_path_get_nothing() -> None:
@@ -151,7 +151,7 @@ def test_the_example_of_models_is_a_whole_system_once_its_two_variables_are_set(
     monkeypatch.setenv("MODEL_API_KEY", "a-key-of-the-test")
     loaded = load(EXAMPLES / "model.json5")
     assert loaded.warnings == ()
-    agents = [loaded.configuration.effective_agent(one) for one in ("main", "lead", "worker")]
+    agents = [loaded.configuration.effective_agent(text) for text in ("main", "lead", "worker")]
     for agent in agents:
         assert isinstance(agent.runtime, ModelRuntime)
         assert {loaded.resolve(value) for value in agent.runtime.values().values()} == {

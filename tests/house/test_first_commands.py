@@ -72,7 +72,7 @@ def test_installation_compiles_the_modules_of_every_start() -> None:
     assert '-c "import $(COMPILED)"' in MAKEFILE
     compiled = shown_by_make("$(COMPILED)").replace(",", " ").split()
     assert {"infrastructure.server.operations", "spawnlog.client"} <= set(compiled)
-    assert [one for one in compiled if find_spec(one) is None] == []
+    assert [item for item in compiled if find_spec(item) is None] == []
 
 
 @pytest.mark.server

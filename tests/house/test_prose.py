@@ -36,8 +36,8 @@ def config() -> Config:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_page_passes_prose_linter(config: Config, page: Path) -> None:
     found = LintFile(str(page.relative_to(ROOT)), prose_of(page)).lint(config)
-    said = [f"line {one.pos[0]}: {one.check_result.message}" for one in found]
-    assert not said, "\n".join(said)
+    output = [f"line {item.pos[0]}: {item.check_result.message}" for item in found]
+    assert not output, "\n".join(output)
 
 
 def test_linter_finds_a_repeated_word(config: Config) -> None:

@@ -106,12 +106,12 @@ def test_commands_of_a_page_run_when_pasted(page: str, tmp_path: Path) -> None:
         ) as tour,
     ):
         try:
-            said, _ = tour.communicate(timeout=TOUR_SECONDS_MAX)
+            output, _ = tour.communicate(timeout=TOUR_SECONDS_MAX)
         except subprocess.TimeoutExpired:
             os.killpg(tour.pid, signal.SIGTERM)
-            said, _ = tour.communicate(timeout=10)
-            pytest.fail(f"the commands take more than {TOUR_SECONDS_MAX} s; they said:\n{said}")
-    assert tour.returncode == 0, said
+            output, _ = tour.communicate(timeout=10)
+            pytest.fail(f"the commands take more than {TOUR_SECONDS_MAX} s; they said:\n{output}")
+    assert tour.returncode == 0, output
     for expected in SAID[page]:
-        assert expected in said, said
+        assert expected in output, output
     assert list(tmp_path.iterdir()) == []

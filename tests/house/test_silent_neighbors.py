@@ -72,7 +72,7 @@ CALLED_AS: dict[str, type] = {"PageTokens": PostgresPageTokens}
 
 
 def protocols() -> dict[str, type]:
-    modules = [importlib.import_module(f"application.ports.{one.name}") for one in _modules()]
+    modules = [importlib.import_module(f"application.ports.{module.name}") for module in _modules()]
     found: dict[str, type] = {
         "Coordination": Coordination,
         "EventLog": EventLog,
@@ -114,11 +114,11 @@ def made(kind: Any) -> Any:
     if isinstance(kind, typing.TypeVar):
         return None
     if origin in (typing.Union, types.UnionType):
-        return made(next((one for one in arguments if one is not type(None)), None))
+        return made(next((argument for argument in arguments if argument is not type(None)), None))
     if origin is CallableType:
         return lambda *_: None
     if origin is tuple:
-        return tuple(made(one) for one in arguments if one is not Ellipsis)
+        return tuple(made(argument) for argument in arguments if argument is not Ellipsis)
     if origin is not None and issubclass(origin, typing.Mapping):
         return {made(arguments[0]): made(arguments[1])}
     if origin is not None and arguments:
@@ -135,8 +135,8 @@ def constructed(kind: Any) -> Any:
     hints = typing.get_type_hints(kind)
     needed = [
         name
-        for name, one in inspect.signature(kind).parameters.items()
-        if one.default is inspect.Parameter.empty
+        for name, parameter in inspect.signature(kind).parameters.items()
+        if parameter.default is inspect.Parameter.empty
     ]
     return kind(**{name: made(hints[name]) for name in needed})
 
@@ -200,7 +200,7 @@ async def over_dead_line(database_url: str, tmp_path: Path) -> AsyncIterator[dic
 
 
 async def test_port_to_silent_database_ends_within_limit(over_dead_line: dict[str, Any]) -> None:
-    asked: dict[str, asyncio.Task[Any]] = {}
+    request: dict[str, asyncio.Task[Any]] = {}
     for name, port in over_dead_line.items():
         kind = CALLED_AS.get(name, protocols()[name])
         for call in calls(kind):
@@ -209,10 +209,10 @@ async def test_port_to_silent_database_ends_within_limit(over_dead_line: dict[st
                 continue
             positional, named = arguments_of(getattr(kind, call))
             waited = getattr(port, call)(*positional, **named)
-            asked[f"{name}.{call}"] = asyncio.create_task(waited)
-    _, silent = await asyncio.wait(asked.values(), timeout=ENDED_SECONDS_MAX)
-    assert not silent, [one for one, task in asked.items() if task in silent]
-    failures = {name: task.exception() for name, task in asked.items()}
+            request[f"{name}.{call}"] = asyncio.create_task(waited)
+    _, silent = await asyncio.wait(request.values(), timeout=ENDED_SECONDS_MAX)
+    assert not silent, [one for one, task in request.items() if task in silent]
+    failures = {name: task.exception() for name, task in request.items()}
     wrong = {name: why for name, why in failures.items() if not _is_away(name, why)}
     assert not wrong
 
@@ -225,4 +225,4 @@ def test_each_port_is_shown_with_silent_neighbor(over_dead_line: dict[str, Any])
     waiting = {name for name, protocol in protocols().items() if calls(protocol)}
     assert waiting == over_dead_line.keys() | ELSEWHERE.keys() | THIS_MACHINE
     written = "".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
-    assert [one for one in ELSEWHERE.values() if f"def {one}(" not in written] == []
+    assert [item for item in ELSEWHERE.values() if f"def {item}(" not in written] == []

@@ -47,9 +47,9 @@ def test_fixtures_of_a_folder_end_with_its_tests() -> None:
     conftests = list(TESTS.glob("*/**/conftest.py"))
     assert len(conftests) > 1
     kept = [
-        one.relative_to(TESTS).as_posix()
-        for one in conftests
-        if 'scope="session"' in one.read_text("utf-8")
+        conftest.relative_to(TESTS).as_posix()
+        for conftest in conftests
+        if 'scope="session"' in conftest.read_text("utf-8")
     ]
     assert kept == [], 'say scope="package"'
 
@@ -97,13 +97,15 @@ def test_what_a_killed_run_left_in_memory_is_removed(
 ) -> None:
     monkeypatch.setattr(memory_folder, "MEMORY", tmp_path)
     monkeypatch.setattr(memory_folder, "ROOM_BYTES_MIN", 0)
-    gone, alive, other = (tmp_path / f"spawnlog-tests-{one}" for one in (f"{GONE}-a", "1-b", "x-c"))
+    gone, alive, other = (
+        tmp_path / f"spawnlog-tests-{item}" for item in (f"{GONE}-a", "1-b", "x-c")
+    )
     for one in (gone, alive, other):
         one.mkdir()
     before = os.environ.get("TMPDIR")
     with memory_folder.files_in_memory():
         assert Path(tempfile.gettempdir()).parent == tmp_path
-        assert {one.name for one in tmp_path.iterdir()} > {alive.name, other.name}
+        assert {path.name for path in tmp_path.iterdir()} > {alive.name, other.name}
         assert not gone.exists()
     assert os.environ.get("TMPDIR") == before
     assert sorted(tmp_path.iterdir()) == [alive, other]

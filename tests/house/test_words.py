@@ -30,7 +30,11 @@ def test_glossary_names_files_that_exist() -> None:
 
 
 def test_every_type_that_the_glossary_names_is_there() -> None:
-    there = {name for one in product_modules() for name in DEFINED.findall(one.read_text("utf-8"))}
+    there = {
+        name
+        for product_module in product_modules()
+        for name in DEFINED.findall(product_module.read_text("utf-8"))
+    }
     named = set(re.findall(r"`([A-Z][a-z]+[A-Z]?\w*)`", GLOSSARY))
     assert named
     assert named <= there, named - there

@@ -46,15 +46,21 @@ def spawnlog(database_url: str) -> Iterator[Spawnlog]:
 
 def as_stored(events: Sequence[RecordedEvent]) -> list[tuple[Any, ...]]:
     return [
-        (one.position, one.stream, one.version, f"{one.type}:{one.type_version}", one.recorded_at)
-        for one in (recorded.envelope for recorded in events)
+        (
+            event.position,
+            event.stream,
+            event.version,
+            f"{event.type}:{event.type_version}",
+            event.recorded_at,
+        )
+        for event in (recorded.envelope for recorded in events)
     ]
 
 
 def as_read(found: Sequence[Any]) -> list[tuple[Any, ...]]:
     return [
-        (one.id, one.originator_id, one.originator_version, one.topic, one.timestamp)
-        for one in found
+        (item.id, item.originator_id, item.originator_version, item.topic, item.timestamp)
+        for item in found
     ]
 
 
@@ -134,7 +140,7 @@ async def test_streams_are_as_library_expects(
     assert recorder.select_events(uuid4()) == []
     await family.live("child")
     stream = run_stream(family.id("child"))
-    events = [one for one in await running.events() if one.envelope.stream == stream]
+    events = [event for event in await running.events() if event.envelope.stream == stream]
     for arguments, versions in STREAMS:
         arguments = {"lte": 3, **arguments}
         expected = as_stored([events[version - 1] for version in versions])
@@ -195,9 +201,9 @@ async def test_subscription_finds_rare_topics(
         await family.live(name)
     for types in (["RunEnded"], ["SpawnRequested", "RunEnded"], []):
         wanted = [
-            one.envelope.position
-            for one in await running.events()
-            if not types or one.envelope.type in types
+            event.envelope.position
+            for event in await running.events()
+            if not types or event.envelope.type in types
         ]
         with spawnlog.recorder.subscribe(topics=types) as subscription:
             assert await next_events(subscription, len(wanted)) == wanted
@@ -208,7 +214,9 @@ async def test_subscription_sees_each_position_once_and_in_order(
 ) -> None:
     async def append(log: RunningLog, writer: int) -> None:
         for number in range(40):
-            await log.log.submit(observing(*(key(f"{writer}-{number}-{one}") for one in range(3))))
+            await log.log.submit(
+                observing(*(key(f"{writer}-{number}-{item}") for item in range(3)))
+            )
 
     async with running.other() as other:
         with spawnlog.recorder.subscribe() as subscription:
@@ -349,8 +357,8 @@ async def test_projection_runs_as_read_only_role(
             runner.wait(position - 1, timeout=WAIT_SECONDS_MAX)
             return runner.view.agents
 
-    spawned = [one.event for one in await running.events()]
-    expected = [one.requested_agent_id for one in spawned if isinstance(one, SpawnRequested)]
+    spawned = [event.event for event in await running.events()]
+    expected = [run.requested_agent_id for run in spawned if isinstance(run, SpawnRequested)]
     assert await asyncio.to_thread(run) == expected
     assert len(expected) == 2
 
@@ -373,8 +381,8 @@ async def test_follower_pulls_log(
     follower.follow("Spawnlog", spawnlog.notification_log)
     for _ in range(2):
         follower.pull_and_process("Spawnlog")
-    assert [one.timestamp for one in follower.heard if isinstance(one, LoggedEvent)] == [
-        one.envelope.recorded_at for one in await running.events()
+    assert [item.timestamp for item in follower.heard if isinstance(item, LoggedEvent)] == [
+        event.envelope.recorded_at for event in await running.events()
     ]
 
 

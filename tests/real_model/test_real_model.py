@@ -73,12 +73,12 @@ def test_a_real_model_does_its_task_and_what_it_said_and_cost_is_on_record() -> 
 
             wait_for("the model to have answered", announced, seconds=240)
             run = server.http.get(path).json()
-            said = server.http.get(f"{path}/transcript").json()["items"]
+            items = server.http.get(f"{path}/transcript").json()["items"]
     assert (run["outcome"], run["error"]) == ("success", None)
     assert run["resultText"].strip()
     assert run["usage"] is None or run["usage"]["outputTokens"] > 0
-    assert [one["body"]["role"] for one in said if one["kind"] == "message"] == [
+    assert [entry["body"]["role"] for entry in items if entry["kind"] == "message"] == [
         "user",
         "assistant",
     ]
-    assert said[-1]["body"]["text"] == run["resultText"]
+    assert items[-1]["body"]["text"] == run["resultText"]

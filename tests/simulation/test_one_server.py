@@ -35,9 +35,9 @@ def lived(story: Story) -> tuple[list[list[RecordedEvent]], Any]:
             (server,) = world.servers
             server.start()
             await world.heal()
-            told = await story(SimulatedAsking("c0", world, []), server)
+            result = await story(SimulatedAsking("c0", world, []), server)
             assert await rest(world)
-            return told
+            return result
 
         try:
             told = loop.run_until_complete(live())
@@ -56,7 +56,7 @@ async def spawned(asking: SimulatedAsking, agent: str, **wishes: Any) -> Call:
 
 
 def types(events: list[RecordedEvent]) -> list[str]:
-    return [one.envelope.type for one in events]
+    return [event.envelope.type for event in events]
 
 
 def test_a_life_without_scripts_steps_or_waiting_is_two_transactions() -> None:
@@ -70,15 +70,15 @@ def test_a_life_without_scripts_steps_or_waiting_is_two_transactions() -> None:
 def test_what_follows_in_a_transaction_is_an_append_of_its_own() -> None:
     (first, *_), _ = lived(lambda asking, _: spawned(asking, "quick"))
     appends: dict[Any, list[RecordedEvent]] = {}
-    for one in first:
-        appends.setdefault(one.envelope.command_id, []).append(one)
+    for event in first:
+        appends.setdefault(event.envelope.command_id, []).append(event)
     assert [types(events) for events in appends.values()] == [
         ADMITTED,
         CREATED,
-        *([one] for one in STARTED),
+        *([item] for item in STARTED),
     ]
     for events in appends.values():
-        assert {one.envelope.append_last for one in events} == {events[-1].envelope.position}
+        assert {item.envelope.append_last for item in events} == {events[-1].envelope.position}
     actors = [events[0].envelope.provenance.actor.kind for events in appends.values()]
     assert actors == ["token", "system", "system", "system"]
     before = [events[0].envelope.provenance.causation for events in appends.values()]
@@ -92,11 +92,13 @@ def test_a_run_for_which_there_is_no_place_is_queued_at_once_and_claimed_in_its_
             await spawned(asking, "failing")
 
     transactions, _ = lived(story)
-    asked = [one for one in transactions if "SpawnRequested" in types(one)]
-    assert [types(one)[-2:] for one in asked[:2]] == [STARTED, STARTED]
-    assert types(asked[2])[-1] == "RunQueued"
-    behind = transactions[transactions.index(asked[2]) + 1 :]
-    followed = [name for one in behind for name in types(one)]
+    request = [
+        transaction for transaction in transactions if "SpawnRequested" in types(transaction)
+    ]
+    assert [types(request)[-2:] for request in request[:2]] == [STARTED, STARTED]
+    assert types(request[2])[-1] == "RunQueued"
+    behind = transactions[transactions.index(request[2]) + 1 :]
+    followed = [name for item in behind for name in types(item)]
     assert followed.index("RunEnded") < followed.index("RunClaimed")
 
 
@@ -109,7 +111,11 @@ def test_run_of_a_message_is_claimed_as_it_is_queued() -> None:
         await asking.ask("message", "POST", path, 0, body=body, about=run_id, label="again")
 
     transactions, _ = lived(story)
-    (queued,) = [types(one) for one in transactions if "MessageReceived" in types(one)]
+    (queued,) = [
+        types(transaction)
+        for transaction in transactions
+        if "MessageReceived" in types(transaction)
+    ]
     assert queued[-2:] == ["RunQueued", "RunClaimed"]
 
 
@@ -129,10 +135,12 @@ def test_spawn_whose_folder_is_missing_is_admitted_before_it_is_made(
             await spawned(asking, "slow")
 
     transactions, _ = lived(story)
-    begun = [types(one) for one in transactions if "StepBegun" in types(one)]
+    begun = [
+        types(transaction) for transaction in transactions if "StepBegun" in types(transaction)
+    ]
     assert begun
     assert not any("SpawnRequested" in names for names in begun)
-    assert [one.getMessage() for one in caplog.records if one.levelname == "ERROR"] == []
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 def test_a_spawn_whose_requester_is_another_than_was_assumed_goes_on_from_its_record(
@@ -152,11 +160,17 @@ def test_a_spawn_whose_requester_is_another_than_was_assumed_goes_on_from_its_re
         return await spawned(asking, "quick")
 
     transactions, call = lived(story)
-    asked = [index for index, one in enumerate(transactions) if "SpawnRequested" in types(one)]
+    places = [
+        index
+        for index, transaction in enumerate(transactions)
+        if "SpawnRequested" in types(transaction)
+    ]
     # The end of the first may come with the request, or between it and what follows.
-    assert types(transactions[asked[1]])[:3] in (
+    assert types(transactions[places[1]])[:3] in (
         ["SpawnRequested", "ChildAdmitted"],
         ["SpawnRequested", "ChildAdmitted", "RunEnded"],
     )
-    assert CREATED in [types(one) for one in transactions[asked[1] + 1 : asked[1] + 3]]
+    assert CREATED in [
+        types(transaction) for transaction in transactions[places[1] + 1 : places[1] + 3]
+    ]
     assert call.status == 201

@@ -30,7 +30,7 @@ def missing(position: int) -> Mutation:
     """Remove an event from the log, without a gap."""
 
     def mutate(history: History) -> History:
-        kept = [one for one in history.events if one.position != position]
+        kept = [event for event in history.events if event.position != position]
         events = tuple(
             replace(one, position=number, append_last=max(number, one.append_last - 1))
             for number, one in enumerate(kept, start=1)
@@ -44,17 +44,17 @@ def more(like: int, **changes: Any) -> Mutation:
     """Repeat the event of a position as the next one of the log and of its stream."""
 
     def mutate(history: History) -> History:
-        one = history.events[like - 1]
+        event = history.events[like - 1]
         number = len(history.events) + 1
-        stream = changes.get("stream", one.stream)
-        facts = {**one.facts, **changes.get("facts", {})}
+        stream = changes.get("stream", event.stream)
+        facts = {**event.facts, **changes.get("facts", {})}
         place = {
             "recorded_at": START + timedelta(seconds=number),
             "position": number,
             "append_last": number,
             "version": 1 + sum(event.stream == stream for event in history.events),
         }
-        added = replace(one, **{**place, **changes, "facts": facts})
+        added = replace(event, **{**place, **changes, "facts": facts})
         return replace(history, events=(*history.events, added))
 
     return mutate
@@ -65,7 +65,7 @@ def call(caller: str, **changes: Any) -> Mutation:
 
     def mutate(history: History) -> History:
         calls = list(history.calls)
-        (number,) = [place for place, one in enumerate(calls) if one.caller == caller]
+        (number,) = [place for place, call in enumerate(calls) if call.caller == caller]
         answer = {**calls[number].answer, **changes.get("answer", {})}
         calls[number] = replace(calls[number], **{**changes, "answer": answer})
         return replace(history, calls=tuple(calls))
@@ -76,7 +76,7 @@ def call(caller: str, **changes: Any) -> Mutation:
 def unasked(label: str) -> Mutation:
     """Remove the calls with this label, but not their record."""
     return lambda history: replace(
-        history, calls=tuple(one for one in history.calls if one.label != label)
+        history, calls=tuple(call for call in history.calls if call.label != label)
     )
 
 

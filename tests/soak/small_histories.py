@@ -38,14 +38,14 @@ def session(kind: str, key: str = REQUESTER, **facts: Any) -> Fact:
 
 def requested(run_id: str, label: str = "", mode: str = "run", **facts: Any) -> Fact:
     """Return a request for a run, labeled with its own name by default."""
-    asked = {"label": label or run_id, "requester": REQUESTER, "mode": mode}
-    return run(run_id, "SpawnRequested", **asked, **facts)
+    request = {"label": label or run_id, "requester": REQUESTER, "mode": mode}
+    return run(run_id, "SpawnRequested", **request, **facts)
 
 
 def received(run_id: str, continues: str) -> Fact:
     """Return a message to the session of run `a`."""
-    asked = {"requester": REQUESTER, "childSessionKey": child("a"), "mode": "session"}
-    return run(run_id, "MessageReceived", **asked, runId=run_id, continues=continues)
+    request = {"requester": REQUESTER, "childSessionKey": child("a"), "mode": "session"}
+    return run(run_id, "MessageReceived", **request, runId=run_id, continues=continues)
 
 
 def admitted(run_id: str, taken: int, cap: int = CAP) -> Fact:
@@ -114,7 +114,9 @@ def history(appends: Iterable[list[Fact]], calls: tuple[Call, ...], cap: int = C
             events.append(
                 Event(position, stream, len(kept) + 1, kind, at, last, run_id, facts, trace)
             )
-    inbox = tuple((str(one.run_id), one.position) for one in events if one.type == "RunAnnounced")
+    inbox = tuple(
+        (str(event.run_id), event.position) for event in events if event.type == "RunAnnounced"
+    )
     return History(calls, tuple(events), {REQUESTER: inbox}, cap, ((0, 1, 32),))
 
 

@@ -47,11 +47,11 @@ def test_each_rule_has_a_contradiction_that_it_finds() -> None:
 
 def test_what_nobody_heard_of_may_be_recorded_or_not() -> None:
     heard_of_nothing = [
-        replace(one, status=None, position=None, answer={})
-        for one in SMALL.calls
-        if one.label == "b"
+        replace(call, status=None, position=None, answer={})
+        for call in SMALL.calls
+        if call.label == "b"
     ]
-    others = [one for one in SMALL.calls if one.label != "b"]
+    others = [call for call in SMALL.calls if call.label != "b"]
     unheard = replace(SMALL, calls=(*others, *heard_of_nothing), deaths=None)
     assert check(unheard) == {}
     never_arrived = replace(unheard.calls[-1], label="c", key="key of c")
@@ -59,7 +59,7 @@ def test_what_nobody_heard_of_may_be_recorded_or_not() -> None:
 
 
 def test_each_answer_to_a_batch_may_name_another_of_its_runs() -> None:
-    refused = next(one for one in RELATED.calls if one.caller == "refused")
+    refused = next(call for call in RELATED.calls if call.caller == "refused")
     answer = {"code": "idempotency_in_flight", "runId": "r2"}
     under_way = replace(refused, number=2, status=409, answer=answer)
     assert check(replace(RELATED, calls=(*RELATED.calls, under_way))) == {}
@@ -71,18 +71,18 @@ def test_the_checker_is_a_program_that_names_what_it_finds(tmp_path: Path) -> No
         folder = tmp_path / name
         folder.mkdir()
         writing = Writing(folder, "all")
-        for one in history.calls:
-            writing.call(one)
+        for item in history.calls:
+            writing.call(item)
         writing.close()
         write_events(folder, map(_body, history.events))
         write_end(folder, history.inboxes, history.cap, history.deaths)
         assert read_history(folder) == history
-    good, talked, told = (_checked(tmp_path / name) for name in ("good", "talked", "bad"))
+    good, talked, result = (_checked(tmp_path / name) for name in ("good", "talked", "bad"))
     assert (good.returncode, "no contradiction" in good.stdout) == (0, True)
     assert (talked.returncode, "no contradiction" in talked.stdout) == (0, True)
-    assert told.returncode == 1
-    assert "VIOLATED one_key_is_one_run" in told.stdout
-    assert "key key of a was answered with 2 runs: a, b" in told.stdout
+    assert result.returncode == 1
+    assert "VIOLATED one_key_is_one_run" in result.stdout
+    assert "key key of a was answered with 2 runs: a, b" in result.stdout
 
 
 def _checked(folder: Path) -> subprocess.CompletedProcess[str]:
@@ -90,20 +90,20 @@ def _checked(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def _body(one: Any) -> dict[str, Any]:
+def _body(value: Any) -> dict[str, Any]:
     """Return the event as a server describes it."""
-    facts = asdict(one)["facts"]
+    facts = asdict(value)["facts"]
     if "requester" in facts:
         facts["requester"] = {"sessionKey": facts["requester"]}
-        facts["options"] = {one: facts.pop(one) for one in ("mode", "cleanup") if one in facts}
+        facts["options"] = {text: facts.pop(text) for text in ("mode", "cleanup") if text in facts}
     return {
-        "position": one.position,
-        "stream": one.stream,
-        "version": one.version,
-        "type": one.type,
-        "recordedAt": one.recorded_at.isoformat(),
-        "appendLast": one.append_last,
-        "runId": one.run_id,
-        "traceparent": one.trace,
+        "position": value.position,
+        "stream": value.stream,
+        "version": value.version,
+        "type": value.type,
+        "recordedAt": value.recorded_at.isoformat(),
+        "appendLast": value.append_last,
+        "runId": value.run_id,
+        "traceparent": value.trace,
         "payload": facts,
     }

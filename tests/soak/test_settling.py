@@ -8,7 +8,7 @@ import pytest
 from world.fleet.fleet import Fleet
 
 QUEUED = [
-    {"type": "MessageQueued", "runId": "a", "payload": {"runId": one}} for one in ("m", "n", "o")
+    {"type": "MessageQueued", "runId": "a", "payload": {"runId": text}} for text in ("m", "n", "o")
 ]
 RECEIVED = {"type": "MessageReceived", "runId": "m", "payload": {"runId": "m"}}
 OVER = {
@@ -31,7 +31,7 @@ class Told(Fleet):
     def read(self, path: str, **query: str | int) -> dict[str, Any]:
         stages, events = self.left[0]
         if path == "/v1/runs":
-            found = [one for one in stages if one == query["stage"]]
+            found = [stage for stage in stages if stage == query["stage"]]
             if found:
                 self.left.pop(0)
             return {"items": found}

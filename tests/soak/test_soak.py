@@ -47,14 +47,14 @@ def soaked(place: Path, part: str, seconds: float, **options: int) -> str:
 def test_what_callers_were_told_of_servers_that_are_killed_is_what_is_recorded(
     place: Path,
 ) -> None:
-    said = soaked(place, "history", SECONDS, callers=8, servers=2)
-    assert "verdict: no contradiction" in said
-    assert "'database stopped at once': " in said
-    calls = re.search(r"events, (\d+) calls", said)
+    output = soaked(place, "history", SECONDS, callers=8, servers=2)
+    assert "verdict: no contradiction" in output
+    assert "'database stopped at once': " in output
+    calls = re.search(r"events, (\d+) calls", output)
     assert calls is not None
     assert int(calls[1]) >= CALLS_MIN
 
 
 def test_caps_are_kept_while_many_spawn_and_no_place_is_lost(place: Path) -> None:
-    said = soaked(place, "caps", SECONDS_OF_CAPS)
-    assert said.count("verdict: no contradiction") == len(CAPS)
+    output = soaked(place, "caps", SECONDS_OF_CAPS)
+    assert output.count("verdict: no contradiction") == len(CAPS)

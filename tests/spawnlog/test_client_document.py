@@ -37,16 +37,16 @@ def test_an_example_runs_as_it_stands(number: int, server: Server) -> None:
 
 def test_page_names_commands_that_are_sent_once() -> None:
     (names,) = re.findall(r"The client sends ([^.]+) once", TEXT)
-    once = {one.name for one in operations(document()) if not one.is_repeatable}
+    once = {operation.name for operation in operations(document()) if not operation.is_repeatable}
     assert set(re.findall(r"`(\w+)`", names)) == once
 
 
 def test_every_error_and_every_list_is_told() -> None:
-    told = set(re.findall(r"`(\w+)`", TEXT))
+    result = set(re.findall(r"`(\w+)`", TEXT))
     kinds = {
         name
         for name in spawnlog.__all__
         if isinstance(getattr(errors, name, None), type)
         and issubclass(getattr(errors, name), errors.SpawnlogError)
     }
-    assert kinds <= told
+    assert kinds <= result

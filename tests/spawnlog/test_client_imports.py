@@ -59,9 +59,9 @@ def needed(distribution: str, found: set[str]) -> set[str]:
     if normalized(distribution) not in found:
         found.add(normalized(distribution))
         with suppress(PackageNotFoundError):
-            for one in requires(distribution) or ():
-                if "extra ==" not in one:
-                    needed(re.split(r"[^\w.-]", one, maxsplit=1)[0], found)
+            for require in requires(distribution) or ():
+                if "extra ==" not in require:
+                    needed(re.split(r"[^\w.-]", require, maxsplit=1)[0], found)
     return found
 
 
@@ -71,7 +71,7 @@ def test_the_package_alone_loads_nothing_heavy() -> None:
 
 
 def test_every_module_loads_without_the_server() -> None:
-    distributions = {name for one in DEPENDENCIES for name in needed(one, set())}
+    distributions = {name for dependency in DEPENDENCIES for name in needed(dependency, set())}
     modules = [
         module
         for module, names in packages_distributions().items()

@@ -27,22 +27,22 @@ def other(server: Server) -> AsyncClient:
 
 async def test_family_is_spawned_awaited_and_read(server: Server) -> None:
     async with other(server) as client, client.session(server.new_session()) as family:
-        one = await family.spawn("say it", label="one", agent_id="talker")
+        run = await family.spawn("say it", label="one", agent_id="talker")
         two, three = await family.spawn_all(["this", "that"], label="pair")
         assert await asyncio.gather(*(run.result(seconds=30) for run in family.runs)) == [
             "done",
             "done",
             "done",
         ]
-        assert family.runs == (one, two, three)
+        assert family.runs == (run, two, three)
         assert [run.view.label for run in family.runs if run.view] == ["one", "pair-1", "pair-2"]
-        said = [entry.body.get("text") async for entry in one.transcript()]
-        assert {"thinking", "spoken"} <= set(said)
-        kinds = [event.type async for event in one.events()]
+        output = [entry.body.get("text") async for entry in run.transcript()]
+        assert {"thinking", "spoken"} <= set(output)
+        kinds = [event.type async for event in run.events()]
         assert (kinds[0], kinds[-1]) == ("SpawnRequested", "RunAnnounced")
-        further = await one.send("and now?")
+        further = await run.send("and now?")
         assert await further.result(seconds=30) == "done"
-        assert str((await further.refresh()).continues) == one.run_id
+        assert str((await further.refresh()).continues) == run.run_id
 
 
 def test_blocking_client_does_the_same(server: Server, client: Client) -> None:
@@ -136,7 +136,7 @@ def test_problems_have_kind_code_and_faults(server: Server, client: Client) -> N
     assert (missing.value.code, missing.value.status) == ("not_found", 404)
     with pytest.raises(Problem) as invalid:
         client.spawn("x", server.new_session(), label="two\nlines")
-    assert [one.pointer for one in invalid.value.errors] == ["/label"]
+    assert [error.pointer for error in invalid.value.errors] == ["/label"]
     wrong = "canary-wrong-token"
     with Client(server.url, token=wrong) as stranger:
         with pytest.raises(PermissionDeniedError) as closed:
@@ -152,10 +152,11 @@ async def test_pages_are_iterated_by_item(server: Server) -> None:
         found = [run.run_id async for run in client.runs(requester=requester, limit=2)]
         assert (len(found), set(found)) == (5, ids)
         head = (await client.get_readiness()).head
-        forwards = [one.position async for one in client.events(limit=500, at=f"pos:{head}")]
+        forwards = [event.position async for event in client.events(limit=500, at=f"pos:{head}")]
         assert forwards == list(range(1, head + 1))
         backwards = [
-            one.position async for one in client.events(limit=500, order="desc", at=f"pos:{head}")
+            event.position
+            async for event in client.events(limit=500, order="desc", at=f"pos:{head}")
         ]
         assert backwards == forwards[::-1]
 

@@ -57,8 +57,8 @@ async def items(kind: str, api: RecordedApi, name: str, **choices: Any) -> list[
                 found.extend(getattr(client, name)(**choices))
         else:
             async with AsyncClient(api.url, token="a-token", retries=QUICK) as other:
-                async for one in getattr(other, name)(**choices):
-                    found.append(one)
+                async for item in getattr(other, name)(**choices):
+                    found.append(item)
     except SpawnlogError as error:
         found.append(error)
     return found
@@ -101,9 +101,9 @@ async def test_command_is_retried_under_its_key(kind: str, api: RecordedApi) -> 
     api.on("POST", f"/v1/runs/{RUN}/stop", LOST, busy, STOPPED)
     assert (await call(kind, api, "stop_run", RUN, reason="enough")).was_over is False
     assert await call(kind, api, "stop_run", RUN) is not None
-    keys = [one.headers["idempotency-key"] for one in api.asked]
+    keys = [request.headers["idempotency-key"] for request in api.asked]
     assert keys[0] == keys[1] == keys[2] != keys[3]
-    assert [one.body for one in api.asked[:3]] == [{"reason": "enough"}] * 3
+    assert [request.body for request in api.asked[:3]] == [{"reason": "enough"}] * 3
 
 
 async def test_lost_answer_names_the_given_key(kind: str, api: RecordedApi) -> None:
@@ -111,7 +111,7 @@ async def test_lost_answer_names_the_given_key(kind: str, api: RecordedApi) -> N
     with pytest.raises(ServerUnreachableError) as lost:
         await call(kind, api, "spawn", "x", SESSION, idempotency_key="mine")
     assert lost.value.idempotency_key == "mine"
-    assert {one.headers["idempotency-key"] for one in api.asked} == {"mine"}
+    assert {request.headers["idempotency-key"] for request in api.asked} == {"mine"}
 
 
 async def test_retry_after_is_honored(kind: str, api: RecordedApi) -> None:
@@ -167,7 +167,7 @@ async def test_unknown_members_are_ignored(kind: str, api: RecordedApi) -> None:
 async def test_cut_stream_says_so(text: str, came: list[str], kind: str, api: RecordedApi) -> None:
     api.on("POST", "/v1/what-if", AWAY, Reply(text, content_type="application/x-ndjson"))
     found = await items(kind, api, "what_if", patch=[])
-    assert [type(one).__name__ for one in found] == came
+    assert [type(item).__name__ for item in found] == came
     if "failure" in text:
         assert "stopping" in str(found[-1])
 
@@ -197,9 +197,14 @@ def event(position: int) -> dict[str, Any]:
 async def test_following_resumes_after_last_event(kind: str, api: RecordedApi) -> None:
     api.on("GET", "/v1/events", streamed(5, 6), streamed(6, 7, checkpoint=90), AWAY, GONE)
     *seen, error = await items(kind, api, "follow_events", after=4)
-    assert [one.position for one in seen] == [5, 6, 7]
+    assert [item.position for item in seen] == [5, 6, 7]
     assert "another log" in str(error)
-    assert [one.headers.get("last-event-id") for one in api.asked] == [None, "6", "90", "90"]
+    assert [request.headers.get("last-event-id") for request in api.asked] == [
+        None,
+        "6",
+        "90",
+        "90",
+    ]
 
 
 async def test_absent_server_ends_following(kind: str, api: RecordedApi) -> None:
@@ -378,8 +383,8 @@ async def test_family_retries_an_unanswered_spawn(kind: str, api: RecordedApi) -
             with pytest.raises(ServerUnreachableError):
                 async with other.session(SESSION, stop_on_error=True) as coming:
                     await coming.spawn("look")
-    assert [one.path for one in api.asked] == ["/v1/spawns"] * 2 + [f"/v1/runs/{RUN}/stop"]
-    assert len({one.headers["idempotency-key"] for one in api.asked[:2]}) == 1
+    assert [request.path for request in api.asked] == ["/v1/spawns"] * 2 + [f"/v1/runs/{RUN}/stop"]
+    assert len({request.headers["idempotency-key"] for request in api.asked[:2]}) == 1
 
 
 def test_family_says_that_a_run_may_continue(api: RecordedApi) -> None:
@@ -445,8 +450,8 @@ PROBLEMS: list[tuple[int, dict[str, Any], str]] = [
 def test_problem_names_arguments(status: int, members: dict[str, Any], text: str) -> None:
     problem = Problem(status, members)
     assert str(problem) == text
-    pointers = [one["pointer"] for one in members.get("errors", ())]
-    assert [one.pointer for one in problem.errors] == pointers
+    pointers = [error["pointer"] for error in members.get("errors", ())]
+    assert [error.pointer for error in problem.errors] == pointers
 
 
 def test_missing_token_says_where_to_give_it() -> None:

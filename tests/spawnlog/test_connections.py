@@ -43,11 +43,11 @@ class Served:
                 self.requests.append(await reader.readuntil(b"\r\n\r\n"))
                 self.asked.set()
                 await self.may_answer.wait()
-                said = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
-                if not said:
+                output = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+                if not output:
                     await reader.read()
                     return
-                writer.write(said)
+                writer.write(output)
                 if self._closes:
                     return
         except (asyncio.IncompleteReadError, ConnectionError):

@@ -33,7 +33,7 @@ CHANGING = {
     "stopVerification": "tells whether one was under way",
 }
 """Operations whose second answer differs from the first one, and why."""
-SAME_TWICE = [one for one in OPERATIONS if one.name not in CHANGING]
+SAME_TWICE = [operation for operation in OPERATIONS if operation.name not in CHANGING]
 NAMES = {"from": "pos:0", "to": "pos:1", "when": "running > 0"}
 """Values of required parameters."""
 QUIET_SECONDS_MAX = 20.0
@@ -70,9 +70,11 @@ def arguments(operation: Operation, run: dict[str, Any]) -> dict[str, Any]:
             body = {"changes": body}
         given |= {python_name(name): value for name, value in body.items()}
     taken = inspect.signature(method).parameters
-    required = {name for name, one in taken.items() if one.default is inspect.Parameter.empty}
+    required = {
+        name for name, submission in taken.items() if submission.default is inspect.Parameter.empty
+    }
     needed = required | ({"when"} if operation.name == "findEvents" else set())
-    members = set(given) - {python_name(one) for one in known}
+    members = set(given) - {python_name(item) for item in known}
     if "idempotency_key" in taken:
         given["idempotency_key"] = f"{operation.name}-{run['runId']}"
         needed |= {"idempotency_key"}
@@ -97,7 +99,7 @@ def plain(value: Any) -> Any:
     return TypeAdapter(Any).dump_python(value, mode="json")
 
 
-WITH_KEY = [one for one in OPERATIONS if one.repeat == "key"]
+WITH_KEY = [operation for operation in OPERATIONS if operation.repeat == "key"]
 NOT_RECORDED = {
     "yieldSession": "cannot_yield",
     "redriveAnnouncement": "no_announcement",
@@ -150,7 +152,7 @@ async def answers(
         async with AsyncClient(server.url, token=server.token) as other:
             try:
                 asked = getattr(other, name)(**given)
-                awaited = [one async for one in asked] if is_lines else await asked
+                awaited = [request async for request in asked] if is_lines else await asked
             except Problem as problem:
                 awaited = (problem.code, problem.detail)
         if plain(http_outcome(server, request)) == plain(expected):

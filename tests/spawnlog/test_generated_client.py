@@ -42,8 +42,8 @@ def silent() -> Iterator[SilentClient]:
 def request_of(client: SilentClient, operation: str, **given: Any) -> Request[Any]:
     """Return the request of an operation; a parameter that is required and not given is `x`."""
     method = getattr(client, python_name(operation))
-    for name, one in inspect.signature(method).parameters.items():
-        if one.default is inspect.Parameter.empty:
+    for name, parameter in inspect.signature(method).parameters.items():
+        if parameter.default is inspect.Parameter.empty:
             given.setdefault(name, {} if name == "changes" else "x")
     method(**given)
     return client.requests[-1]
@@ -64,7 +64,7 @@ def test_wait_of_a_method_is_described_in_seconds() -> None:
         if (text := (inspect.getdoc(getattr(Client, name)) or "").partition("    wait: ")[2])
     ]
     assert len(described) == 3
-    assert [one for one in described if "60 seconds at most" not in one or "30s" in one] == []
+    assert [item for item in described if "60 seconds at most" not in item or "30s" in item] == []
 
 
 def test_id_is_text_in_every_answer_and_argument() -> None:
@@ -78,7 +78,11 @@ def test_query_takes_no_other_type_than_text(silent: SilentClient) -> None:
 
 
 def test_method_description_names_python_arguments() -> None:
-    names = {one["name"] for _, _, row in OPERATIONS.values() for one in row.get("parameters", ())}
+    names = {
+        parameter["name"]
+        for _, _, row in OPERATIONS.values()
+        for parameter in row.get("parameters", ())
+    }
     spelled = {name for name in names if python_name(name) != name and name.isalpha()}
     wrong = [
         (method, word)
@@ -93,7 +97,7 @@ def test_method_description_names_python_arguments() -> None:
 
 def test_completion_shows_documented_names() -> None:
     shown = {name for name in dir(Client("http://127.0.0.1:1", token="x")) if name[0] != "_"}
-    other = shown - {python_name(one) for one in OPERATIONS} - set(ITERATORS.values())
+    other = shown - {python_name(operation) for operation in OPERATIONS} - set(ITERATORS.values())
     assert other == {
         "address", "answer", "close", "follow_events", "from_environment", "retries", "run",
         "session",
@@ -105,9 +109,9 @@ def test_wait_reads_the_models_of_the_run(silent: SilentClient) -> None:
 
 
 def test_both_clients_have_the_same_methods() -> None:
-    names = [{name for name in dir(one) if name[0] != "_"} for one in (Client, AsyncClient)]
+    names = [{name for name in dir(item) if name[0] != "_"} for item in (Client, AsyncClient)]
     assert names[0] == names[1]
-    assert {python_name(one) for one in OPERATIONS} <= names[0]
+    assert {python_name(operation) for operation in OPERATIONS} <= names[0]
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -115,10 +119,10 @@ def test_method_sends_every_parameter(operation: str, silent: SilentClient) -> N
     _, path, described = OPERATIONS[operation]
     given: dict[str, Any] = {}
     texts: dict[str, dict[str, list[str]]] = {"path": {}, "query": {}, "header": {}}
-    for one in described.get("parameters", ()):
-        value, sent = value_of(one)
-        given[python_name(one["name"])] = value
-        texts[one["in"]][one["name"]] = sent
+    for parameter in described.get("parameters", ()):
+        value, sent = value_of(parameter)
+        given[python_name(parameter["name"])] = value
+        texts[parameter["in"]][parameter["name"]] = sent
     members = {} if operation == "patchSharedContext" else body_of(described)
     given |= {python_name(name): {"some": "value"} for name in members}
     request = request_of(silent, operation, **given)
@@ -158,7 +162,9 @@ def body_of(described: dict[str, Any]) -> dict[str, Any]:
 def test_command_is_repeated_only_if_that_is_safe(operation: str, silent: SilentClient) -> None:
     method, _, described = OPERATIONS[operation]
     request = request_of(silent, operation)
-    has_key = any(one["name"] == "Idempotency-Key" for one in described.get("parameters", ()))
+    has_key = any(
+        parameter["name"] == "Idempotency-Key" for parameter in described.get("parameters", ())
+    )
     assert (request.idempotency_key is not None) == has_key
     changes_at_once = {"clearPreamble", "patchSharedContext", "revokePageToken", "tradePageCode"}
     assert request.again == (operation not in changes_at_once)
@@ -179,9 +185,9 @@ def instants(value: Any) -> Any:
     """Return JSON with instants in place of their texts, which differ in their trailing zeros."""
     match value:
         case dict():
-            return {name: instants(one) for name, one in value.items()}
+            return {name: instants(value) for name, value in value.items()}
         case list():
-            return [instants(one) for one in value]
+            return [instants(item) for item in value]
         case str() if re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+Z", value):
             return datetime.fromisoformat(value)
         case _:
@@ -191,4 +197,4 @@ def instants(value: Any) -> Any:
 def test_every_argument_of_spawn_is_described() -> None:
     described = inspect.getdoc(Client.spawn) or ""
     arguments = set(inspect.signature(Client.spawn).parameters) - {"self", "requester"}
-    assert [one for one in arguments if f"\n    {one}: " not in described] == []
+    assert [argument for argument in arguments if f"\n    {argument}: " not in described] == []

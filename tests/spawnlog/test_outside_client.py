@@ -13,11 +13,13 @@ pytestmark = pytest.mark.server
 def without_lengths_of_ids(part: Any) -> Any:
     """Return the description without lengths of ids, which this library does not treat as texts."""
     if isinstance(part, list):
-        return [without_lengths_of_ids(one) for one in part]
+        return [without_lengths_of_ids(item) for item in part]
     if not isinstance(part, dict):
         return part
     left_out = {"minLength", "maxLength"} if part.get("format") == "uuid" else set()
-    return {name: without_lengths_of_ids(one) for name, one in part.items() if name not in left_out}
+    return {
+        name: without_lengths_of_ids(value) for name, value in part.items() if name not in left_out
+    }
 
 
 @pytest.fixture(scope="module")
@@ -34,9 +36,9 @@ def client(server: Server) -> Any:
 
 def test_it_has_every_operation(server: Server, client: Any) -> None:
     paths = server.http.get("/openapi.json").json()["paths"]
-    asked = [(path, method) for path, methods in paths.items() for method in methods]
-    assert asked
-    for path, method in asked:
+    items = [(path, method) for path, methods in paths.items() for method in methods]
+    assert items
+    for path, method in items:
         assert client.createRequest((path, method)) is not None
 
 

@@ -68,8 +68,8 @@ def database_url(
     """Yield the URL of a separate database, empty after migration or with the log that the mark
     `told` names.
     """
-    told = request.node.get_closest_marker("told")
-    url = told_logs.copy(told.args[0]) if told else databases.create()
+    result = request.node.get_closest_marker("told")
+    url = told_logs.copy(result.args[0]) if result else databases.create()
     yield url
     databases.drop(url)
 

@@ -44,7 +44,14 @@ is 8 minutes of both.
 
 def folder_of(nodeid: str) -> str:
     """Return the folder of the budget that a test belongs to, by its id in pytest."""
-    return max((one for one in BUDGET_SECONDS if nodeid.startswith(one + "/")), key=len)
+    return max(
+        (
+            budget_second
+            for budget_second in BUDGET_SECONDS
+            if nodeid.startswith(budget_second + "/")
+        ),
+        key=len,
+    )
 
 
 _Process = tuple[int, float]
@@ -85,8 +92,8 @@ class ProcessorTime:
 def used_between(before: dict[_Process, Seen], now: dict[_Process, Seen]) -> float:
     """Return the time that processes used between two readings."""
     alive = {pid for pid, _ in now}
-    parents = {pid: one.parent for (pid, _), one in before.items() if pid not in alive}
-    used = sum(one.seconds for one in now.values())
+    parents = {pid: value.parent for (pid, _), value in before.items() if pid not in alive}
+    used = sum(item.seconds for item in now.values())
     for process, one in before.items():
         # What has ended is in the time of its parent now, if that waited for it; if that ended too,
         # in the time of the parent's parent.
@@ -176,8 +183,8 @@ class ProcessorTimePlugin:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         used: dict[str, float] = {}
-        for one in self._of_workers:
-            for folder, seconds in one.items():
+        for item in self._of_workers:
+            for folder, seconds in item.items():
                 used[folder] = used.get(folder, 0.0) + seconds
         terminalreporter.section("processor seconds by folder")
         for line in lines_of(used):

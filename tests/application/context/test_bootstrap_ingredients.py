@@ -42,15 +42,19 @@ async def brought(
 async def test_each_file_is_an_ingredient() -> None:
     folder = Folder(*BOTH)
     made, text_store = await brought(folder)
-    assert [(one.source, one.position) for one in made.ingredients] == [
+    assert [(ingredient.source, ingredient.position) for ingredient in made.ingredients] == [
         ("bootstrap:AGENTS.md", "bootstrap"),
         ("bootstrap:TOOLS.md", "bootstrap"),
     ]
-    assert [(one.kind, one.text, one.session_id) for one in text_store.contents] == [
+    assert [
+        (content.kind, content.text, content.session_id) for content in text_store.contents
+    ] == [
         ("bootstrap", "Be kind.", SESSION),
         ("bootstrap", "Saw.", SESSION),
     ]
-    assert [one.content for one in made.ingredients] == [one.ref for one in text_store.contents]
+    assert [ingredient.content for ingredient in made.ingredients] == [
+        content.ref for content in text_store.contents
+    ]
     assert made.ingredients[0].content.hmac == keyed_hash(KEY, b"Be kind.")
     assert made.warnings == ()
     assert folder.reads == [("/w", 20_000)]
@@ -80,7 +84,7 @@ async def test_limits_are_those_of_the_agent_that_will_run() -> None:
     limits = {"bootstrapMaxChars": 3, "bootstrapTotalMaxChars": 2}
     made, text_store = await brought(folder, limits=limits)
     assert folder.reads == [("/w", 3)]
-    assert [one.text for one in text_store.contents] == [
+    assert [content.text for content in text_store.contents] == [
         "Sa\n\n[truncated: TOOLS.md exceeded 2 characters]"
     ]
     link, cut = made.warnings

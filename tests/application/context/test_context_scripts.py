@@ -68,10 +68,10 @@ class Gathered(NamedTuple):
 
     @property
     def outcomes(self) -> dict[str, str]:
-        return {one.id: one.outcome for one in self.context.receipts}
+        return {receipt.id: receipt.outcome for receipt in self.context.receipts}
 
     def _texts(self, member: str) -> dict[str, str]:
-        refs = {one.id: getattr(one, member) for one in self.context.receipts}
+        refs = {receipt.id: getattr(receipt, member) for receipt in self.context.receipts}
         return {name: self.texts[ref.id] for name, ref in refs.items() if ref is not None}
 
     @property
@@ -87,7 +87,7 @@ def configured(
     *scripts: dict[str, Any], agents: Sequence[str] = ("other",), **values: Any
 ) -> LoadedConfiguration:
     """Return a configuration with these scripts, each of which may propose an agent."""
-    run = [{"uri": "/s", "agentIdOverrideKey": "agent", **one} for one in scripts]
+    run = [{"uri": "/s", "agentIdOverrideKey": "agent", **script} for script in scripts]
     defaults = {"subagents": {"contextScripts": {"run": run}}}
     listed = [{"id": name} for name in ("main", *agents)]
     return load_values({"agents": {"defaults": defaults, "list": listed}, **values})
@@ -111,7 +111,7 @@ async def gather(
         context = await gatherer.gather(run, agent, "the task", under, store)
     else:
         context = await gatherer.reuse(run, agent, recorded, under, store)
-    return Gathered(context, {one.ref.id: one.text for one in store.contents})
+    return Gathered(context, {content.ref.id: content.text for content in store.contents})
 
 
 # Order, time and failures.
@@ -172,7 +172,9 @@ async def test_stop_keeps_earlier_outputs_and_skips_later_scripts(notes: Notes) 
     assert [name for name, _ in notes.ran] == ["a", "fails"]
     assert found.outcomes == {"a": "injected", "fails": "failed", "b": "skipped"}
     assert found.errors == {"fails": "it failed", "b": "an earlier script stopped the rest"}
-    assert [(one.script_id, one.verdict) for one in found.context.candidates] == [("a", "winner")]
+    assert [(candidate.script_id, candidate.verdict) for candidate in found.context.candidates] == [
+        ("a", "winner")
+    ]
     assert found.context.override_to == "other"
 
 
@@ -242,8 +244,8 @@ async def test_best_proposal_with_credentials_is_taken(
     without: str, taken: str | None, asked: str, verdicts: str
 ) -> None:
     def propose(request: ScriptRun) -> ScriptFinished:
-        said = json.dumps({"message": "m", "agent": request.script.id})
-        return ScriptFinished(raw=said.encode(), exit_code=0, duration_ms=1)
+        text = json.dumps({"message": "m", "agent": request.script.id})
+        return ScriptFinished(raw=text.encode(), exit_code=0, duration_ms=1)
 
     credentials = WithoutThoseOf(*without.split())
     priorities = {"best": 3, "second": 2, "ghost": 1}
@@ -254,7 +256,7 @@ async def test_best_proposal_with_credentials_is_taken(
     found = await gather(Runner(propose), loaded, credentials=credentials)
     assert found.context.override_to == taken
     assert credentials.asked == asked.split()
-    assert [one.verdict for one in found.context.candidates] == [
+    assert [candidate.verdict for candidate in found.context.candidates] == [
         *verdicts.split(),
         "not_configured",
     ]
@@ -329,7 +331,7 @@ async def test_secret_of_address_is_in_no_receipt_or_line(caplog: pytest.LogCapt
     caplog.set_level(logging.INFO, "spawnlog.scripts")
     uris = ("https://s3cret@host/a", "https://host/b?x=1&sig=s3cret", "a-file", "https://s3cret@c/")
     found = await gather(Runner(answer_hook), from_uris(*uris))
-    assert [(one.uri, one.outcome) for one in found.context.receipts] == [
+    assert [(receipt.uri, receipt.outcome) for receipt in found.context.receipts] == [
         ("https://[secret]@host/a", "injected"),
         ("https://host/b?x=1&sig=[secret]", "injected"),
         ("a-file", "failed"),
@@ -358,9 +360,13 @@ def lines(caplog: pytest.LogCaptureFixture) -> Any:
     async def found(
         ends: Ends | ScriptFinished, *scripts: dict[str, Any], secrets: Any = None
     ) -> list[str]:
-        loaded = configured(*({"uri": "~/path", **one} for one in scripts), agents=("agent-x",))
+        loaded = configured(
+            *({"uri": "~/path", **script} for script in scripts), agents=("agent-x",)
+        )
         await gather(Runner(ends), loaded, secrets=secrets or Masking())
-        return [one.getMessage() for one in caplog.records if one.name == "spawnlog.scripts"]
+        return [
+            record.getMessage() for record in caplog.records if record.name == "spawnlog.scripts"
+        ]
 
     return found
 
@@ -381,8 +387,8 @@ async def test_log_false_is_silent_and_true_one_line(
 
 async def test_invalid_proposal_is_logged_without_secrets(lines: Any) -> None:
     """A secret is masked before the proposal is cut."""
-    said = giving(json.dumps({"agent": "x" * 76 + SECRET}).encode())
-    found = await lines(said, {"id": "a", "log": "verbose", "priority": 1})
+    output = giving(json.dumps({"agent": "x" * 76 + SECRET}).encode())
+    found = await lines(output, {"id": "a", "log": "verbose", "priority": 1})
     assert found[-1].startswith(f"{LINE}agentIdOverride candidates: [a→{'x' * 76}[re")
     assert found[-1].endswith(" (pri:1 ✗)] → none valid")
     assert "S3c" not in found[-1]
@@ -431,8 +437,8 @@ async def test_secrets_of_configuration_and_variables_are_in_no_line(
     def ended(_: ScriptRun) -> ScriptFinished:
         call = (("GET", f"https://h/?sig={SECRET}"), ("body:", HEADER))
         error = None if caplog.records else f"HTTP 500: {SECRET} {HEADER}"
-        said = json.dumps({"message": HEADER, "agent": SECRET})
-        return ScriptFinished(raw=said.encode(), status_code=200, error=error, called=call)
+        text = json.dumps({"message": HEADER, "agent": SECRET})
+        return ScriptFinished(raw=text.encode(), status_code=200, error=error, called=call)
 
     for _ in range(2):
         found = await lines(ended, script, secrets=secrets)
@@ -469,11 +475,11 @@ async def test_secret_returned_in_another_form_is_in_no_line(
         "jsonAsText": json.dumps(json.dumps({"told": secret})),
         "inUrlAsJson": quote(json.dumps({"told": secret}), safe=""),
     }
-    said = json.dumps({"message": forms, "agent": in_url})
+    text = json.dumps({"message": forms, "agent": in_url})
 
     def ended(_: ScriptRun) -> ScriptFinished:
         error = f"HTTP 500: {forms}" if "(s)" in caplog.text else None
-        return ScriptFinished(raw=said.encode(), status_code=200, error=error)
+        return ScriptFinished(raw=text.encode(), status_code=200, error=error)
 
     found = "\n".join(await lines(ended, script, secrets=secrets))
     for form in (secret, *forms.values()):
@@ -507,7 +513,7 @@ def on_record(
 )
 def test_script_called_alike_is_used_again(same: dict[str, Any]) -> None:
     found = on_record(("who", "injected")).require_scripts([script("who", **same)])
-    assert [one.id for one in found] == ["who"]
+    assert [item.id for item in found] == ["who"]
 
 
 OTHER = r'"who" has changed since .* 3'
@@ -530,13 +536,13 @@ OTHER = r'"who" has changed since .* 3'
 def test_script_called_otherwise_is_not_on_record(wanted: dict[str, Any], words: str) -> None:
     recorded = on_record(("who", "injected"), ("late", "skipped"))
     with pytest.raises(NothingRecorded, match=words):
-        recorded.require_scripts([script(name, **one) for name, one in wanted.items()])
+        recorded.require_scripts([script(name, **value) for name, value in wanted.items()])
 
 
 def test_script_that_failure_stops_need_not_be_on_record() -> None:
     recorded = on_record(("who", "failed"), ("late", "skipped"), error_handling="stop")
     stopping = script("who", errorHandling="stop")
-    assert [one.id for one in recorded.require_scripts([stopping, script("late")])] == ["who"]
+    assert [item.id for item in recorded.require_scripts([stopping, script("late")])] == ["who"]
     with pytest.raises(NothingRecorded, match='"late" was skipped'):
         recorded.require_scripts([script("who"), script("late")])
 
@@ -550,9 +556,9 @@ async def reuse(recorded: Mapping[str, RecordedOutput], *scripts: dict[str, Any]
 
 
 async def test_recorded_outputs_are_read_and_nothing_runs() -> None:
-    said = b'{"message": "you are other", "agent": "other"}'
+    output = b'{"message": "you are other", "agent": "other"}'
     recorded = {
-        "who": RecordedOutput(receipt("who", "injected", exit_code=0), said, None),
+        "who": RecordedOutput(receipt("who", "injected", exit_code=0), output, None),
         "sad": RecordedOutput(receipt("sad", "failed", exit_code=3), b"half", "it failed"),
         "mute": RecordedOutput(receipt("mute", "empty", exit_code=0), b"", None),
     }
@@ -566,22 +572,22 @@ async def test_recorded_outputs_are_read_and_nothing_runs() -> None:
     }
     assert found.injected == {"who": "you are other"}
     assert found.context.override_to == "other"
-    assert [one.verdict for one in found.context.candidates] == ["winner"]
-    receipts: dict[str, ScriptReceipt] = {one.id: one for one in found.context.receipts}
+    assert [candidate.verdict for candidate in found.context.candidates] == ["winner"]
+    receipts: dict[str, ScriptReceipt] = {receipt.id: receipt for receipt in found.context.receipts}
     assert found.errors["sad"] == "it failed"
     assert (receipts["sad"].exit_code, receipts["sad"].output_bytes) == (3, 4)
-    whose = {name: one.reused_from for name, one in receipts.items()}
+    whose = {name: receipt.reused_from for name, receipt in receipts.items()}
     assert whose == {"who": EARLIER, "sad": EARLIER, "mute": EARLIER, "late": None}
     # No time passed.
-    assert {one.duration_ms for one in receipts.values()} == {0}
+    assert {receipt.duration_ms for receipt in receipts.values()} == {0}
 
 
 async def test_recorded_proposal_is_judged_by_present_configuration() -> None:
-    said = b'{"message": "m", "agent": "gone"}'
-    recorded = {"who": RecordedOutput(receipt("who", "injected", exit_code=0), said, None)}
+    output = b'{"message": "m", "agent": "gone"}'
+    recorded = {"who": RecordedOutput(receipt("who", "injected", exit_code=0), output, None)}
     found = (await reuse(recorded, {"id": "who", "uri": "/who"})).context
     assert found.override_to is None
-    assert [one.verdict for one in found.candidates] == ["not_configured"]
+    assert [candidate.verdict for candidate in found.candidates] == ["not_configured"]
 
 
 def test_chosen_revision_may_be_older() -> None:

@@ -49,7 +49,7 @@ async def patched(
     """Return the recorded shared context of the session after the patch."""
     patch = ContextPatch(session_key=key, display_key=key, values=values, expected=expected)
     session = (await ContextPatcher(work).patch(patch, OWNER)).session
-    keys = [(one.key, one.value) for one in effective_shared_keys(session)]
+    keys = [(item.key, item.value) for item in effective_shared_keys(session)]
     return {key: await work.contents.text(value) or "" for key, value in keys if value is not None}
 
 
@@ -59,7 +59,7 @@ async def start_of(work: UnitOfWork, family: LoggedFamily, name: str) -> SharedS
 
 
 def texts(start: SharedStart) -> dict[str, str | None]:
-    return {one.key: one.text for one in start.values}
+    return {value.key: value.text for value in start.values}
 
 
 async def test_patch_between_claim_and_start_is_for_the_next(
@@ -97,13 +97,13 @@ async def test_erased_context_is_given_as_erased(
     await family.spawn("sharing", shared=SharedContextInput(values=(("more", "1"),)))
     shared = await read_shared_spawn(work, family.run("sharing"))
     assert shared is not None
-    assert [one.key for one in shared.changes] == ["more"]
+    assert [change.key for change in shared.changes] == ["more"]
     await running.erase(family.sessions[ROOT].session_id)
     await family.tell("first", ask.claim())
     start = await start_of(work, family, "first")
     assert texts(start) == {"goal": None}
     assert start.whole() == {"goal": None}
-    assert [one.value for one in start.keys] == [None]
+    assert [key.value for key in start.keys] == [None]
     with pytest.raises(CannotShare, match="was erased"):
         await read_shared_spawn(work, family.run("sharing"))
     with pytest.raises(ContentsErased):
@@ -162,12 +162,14 @@ async def test_view_has_changes_and_who_started_with_them(
     assert (shown["values"], shown["sizes"]) == ({"goal": "below"}, {"goal": 7})
     source = {"kind": "literal", "sessionKey": ROOT, "runId": None, "by": "owner"}
     assert shown["sources"] == {"goal": {**source, "position": shown["version"]}}
-    history = [(one["cause"], one["by"], one["keys"]) for one in shown["history"]]
+    history = [(event["cause"], event["by"], event["keys"]) for event in shown["history"]]
     assert history == [("patch", "owner", ["goal"])] * 3
     started = {"runId": str(family.id("child")), "position": claimed, "version": first}
     assert shown["startedWith"] == [{**started, "label": None}]
     own = await view_of(work, family.key("child"))
-    assert [(one["cause"], one["keys"]) for one in own["history"]] == [("inherited", ["goal"])]
+    assert [(event["cause"], event["keys"]) for event in own["history"]] == [
+        ("inherited", ["goal"])
+    ]
     (below,) = own["startedWith"]
     assert (below["runId"], below["position"]) == (str(family.id("below")), claimed_below)
     assert below["version"] == own["version"]
@@ -210,8 +212,8 @@ async def test_of_patches_for_one_version_one_lands(work: UnitOfWork) -> None:
     found = await asyncio.gather(
         *(patched(work, expected=0, k=number) for number in range(4)), return_exceptions=True
     )
-    assert len([one for one in found if isinstance(one, dict)]) == 1
-    assert len([one for one in found if isinstance(one, ContextMoved)]) == 3
+    assert len([item for item in found if isinstance(item, dict)]) == 1
+    assert len([item for item in found if isinstance(item, ContextMoved)]) == 3
 
 
 async def test_members_are_merged_and_no_change_records_nothing(

@@ -45,7 +45,7 @@ class Database:
             await asyncio.Event().wait()
         if self.is_away:
             raise LogUnavailableError("away")
-        return frozenset(one for one in claims if one.run_id not in self.lost)
+        return frozenset(claim for claim in claims if claim.run_id not in self.lost)
 
     async def release(self, claims: Sequence[ClaimKey]) -> None:
         self.released.extend(claims)
@@ -131,7 +131,7 @@ async def test_lost_claim_is_broken_off(
     with caplog.at_level(logging.WARNING):
         await worker.claims.prolong()
     assert await worker.at_work() == {B}
-    assert [one.getMessage() for one in caplog.records] == [
+    assert [record.getMessage() for record in caplog.records] == [
         f"effects of run {A} is canceled: its claim has expired"
     ]
     assert database.released == []

@@ -68,7 +68,7 @@ class Story:
 
     async def phases(self) -> dict[str, tuple[str, int]]:
         run = await self.work.run(self.family.id("a"))
-        return {one.name: (one.phase, one.attempts) for one in run.effects}
+        return {effect.name: (effect.phase, effect.attempts) for effect in run.effects}
 
     def told(self) -> list[str]:
         return [call.name for call in self.hooks.calls]
@@ -135,9 +135,9 @@ async def test_failing_hook_is_parked_before_the_next(story: Tell, running: Runn
         "subagentEnded": ("done", 1),
         "onSubagentEnded": ("done", 1),
     }
-    failed = [one.event for one in await running.events()]
-    errors = [one.error for one in failed if isinstance(one, EffectAttempted) and one.error]
-    assert [await a.work.contents.text(one) for one in errors] == [str(FAILS)] * 2
+    failed = [event.event for event in await running.events()]
+    errors = [item.error for item in failed if isinstance(item, EffectAttempted) and item.error]
+    assert [await a.work.contents.text(error) for error in errors] == [str(FAILS)] * 2
 
 
 async def test_call_without_room_is_no_attempt(story: Tell) -> None:
@@ -164,7 +164,9 @@ async def test_two_calls_at_once_are_recorded_once(
     a.hooks.may_answer.set()
     await asyncio.gather(*tellers)
     assert len({call.key for call in a.hooks.calls}) == 1
-    recorded = [one for one in await running.events() if one.envelope.type.startswith("Effect")]
+    recorded = [
+        event for event in await running.events() if event.envelope.type.startswith("Effect")
+    ]
     assert len(recorded) == 1
     assert (await a.phases())["subagentSpawned"][1] == 1
 
@@ -252,13 +254,13 @@ async def test_parked_deliveries_of_several_runs_are_redriven_in_one_append(
         "moreAfter": 7,
     }
     recorded = (await running.events())[before:]
-    assert [one.envelope.provenance.run_id for one in recorded] == [
+    assert [event.envelope.provenance.run_id for event in recorded] == [
         *[family.id("a")] * 2,
         *[family.id("b")] * 2,
     ]
-    assert len({one.envelope.append_last for one in recorded}) == 1
-    reasons = [one.event.reason for one in recorded if isinstance(one.event, EffectRedriven)]
-    assert [await work.contents.text(one) for one in reasons] == ["it is back"] * 4
+    assert len({event.envelope.append_last for event in recorded}) == 1
+    reasons = [event.event.reason for event in recorded if isinstance(event.event, EffectRedriven)]
+    assert [await work.contents.text(reason) for reason in reasons] == ["it is back"] * 4
     for name in ("a", "b"):
         await worker.perform(family.id(name))
         assert not (await work.run(family.id(name))).is_parked
@@ -310,7 +312,9 @@ async def test_effect_without_room_holds_up_only_its_own_kind(
         await worker.perform(family.id("a"))
     run = await work.run(family.id("a"))
     assert hooks.attempted == ["subagentSpawned"]
-    assert {one.name: (one.phase, one.attempts) for one in run.effects_of("webhook")} == {
+    assert {
+        effect.name: (effect.phase, effect.attempts) for effect in run.effects_of("webhook")
+    } == {
         "gateway": ("done", 1),
         "ops": ("due", 1),
         "full": ("due", 0),

@@ -41,7 +41,7 @@ class SlowDisk:
                 if not self.is_deaf:
                     waiting.cancel()
                     raise
-        self.written += [one.run_id for one in files]
+        self.written += [file.run_id for file in files]
         return [None] * len(files)
 
     async def files_written(self, _: Sequence[DueFile]) -> Sequence[DueFile]:
@@ -107,10 +107,10 @@ class LeftFiles(SlowDisk):
     async def write_files(
         self, files: Sequence[TranscriptFile], *, are_left: bool = False
     ) -> Sequence[OSError | None]:
-        for one in files:
-            if one.run_id == run_id(2):
+        for file in files:
+            if file.run_id == run_id(2):
                 raise ValueError("that is no JSON")
-            self.written.append(one.run_id)
+            self.written.append(file.run_id)
         return [None] * len(files)
 
     async def due_files(self, *, limit: int) -> Sequence[DueFile]:

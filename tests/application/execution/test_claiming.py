@@ -57,7 +57,7 @@ class Lane:
     def claimed(self, running: int) -> list[str]:
         """Return the claimed runs when this many are running."""
         facts = LaneFacts(running, tuple(self.runs))
-        return [self.log.names[one] for one in decide_claims(facts, "server-1", WIDTH).result]
+        return [self.log.names[item] for item in decide_claims(facts, "server-1", WIDTH).result]
 
     def claimed_as_queued(self, running: int, waiting: list[Run]) -> list[str | None]:
         """Return which of the three runs are claimed in the transaction that queues them."""
@@ -78,7 +78,7 @@ class Lane:
         )
         parts = room.claims(facts, NOW, self.runs, is_as_prepared=False)
         ids = [run_id_of(stream) for part in parts for stream, _ in part.decision.changes]
-        return [self.log.names[one] for one in ids if one is not None]
+        return [self.log.names[item] for item in ids if item is not None]
 
 
 def test_claims_fill_the_lane() -> None:
@@ -131,11 +131,13 @@ class AskedLanes:
 
 
 async def test_no_run_waits_once_the_database_names_no_lane() -> None:
-    asked = AskedLanes(WaitingLane("subagent", 1, is_full=True))
-    dispatcher = Dispatcher(cast("Any", asked), cast("Any", None), LeaseOwner(lambda: "server-1"))
+    asked_lanes = AskedLanes(WaitingLane("subagent", 1, is_full=True))
+    dispatcher = Dispatcher(
+        cast("Any", asked_lanes), cast("Any", None), LeaseOwner(lambda: "server-1")
+    )
     assert await dispatcher.dispatch() == 0
     assert dispatcher.waiting.may_wait
-    asked.lanes = ()
+    asked_lanes.lanes = ()
     assert await dispatcher.dispatch() == 0
     assert not dispatcher.waiting.may_wait
 
@@ -176,8 +178,8 @@ class Collaborators:
         )
         pinned = SimpleNamespace(configuration=settings)
 
-        async def run(asked: UUID) -> Any:
-            return self.run or SimpleNamespace(run_id=asked)
+        async def run(run_id: UUID) -> Any:
+            return self.run or SimpleNamespace(run_id=run_id)
 
         async def event_of(stream: str, version: int) -> Any:
             return SimpleNamespace(

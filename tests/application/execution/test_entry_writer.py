@@ -27,10 +27,10 @@ class Child:
         self._told.put_nowait(failure)
 
     async def entries(self) -> AsyncIterator[TranscriptEntry]:
-        while (told := await self._told.get()) is not None:
-            if isinstance(told, Exception):
-                raise told
-            yield TranscriptEntry("text", {"text": told})
+        while (result := await self._told.get()) is not None:
+            if isinstance(result, Exception):
+                raise result
+            yield TranscriptEntry("text", {"text": result})
 
 
 class Rows:
@@ -48,7 +48,7 @@ class Rows:
             raise LogUnavailableError("away")
         if self.is_fenced:
             return False
-        self.batches.append((first, [str(one.body["text"]) for one in entries]))
+        self.batches.append((first, [str(entry.body["text"]) for entry in entries]))
         self.entries += entries
         return True
 
@@ -90,7 +90,7 @@ async def test_entries_are_left_to_the_end_or_written_before_it(
     assert await writer.write(child.entries())
     assert rows.batches == batches
     left = writer.unwritten
-    assert (None if left is None else [one.body["text"] for one in left]) == unwritten
+    assert (None if left is None else [item.body["text"] for item in left]) == unwritten
 
 
 async def test_batch_is_written_before_the_end(rows: Rows, child: Child) -> None:

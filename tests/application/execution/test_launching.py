@@ -54,15 +54,15 @@ class Record:
         {"agents": {"defaults": {"runtime": {"type": "scripted"}}}}
     )
 
-    async def text(self, one: ContentRef) -> str | None:
-        return (await self.texts((one,))).get(one.id)
+    async def text(self, content_ref: ContentRef) -> str | None:
+        return (await self.texts((content_ref,))).get(content_ref.id)
 
     async def texts(
         self, refs: Iterable[ContentRef], *, recent: bool = False
     ) -> Mapping[UUID, str]:
         named = {ref(name).id: self.told.get(name, name) for name in self.names}
         gone = {ref(name).id for name in self.erased}
-        return {one.id: named[one.id] for one in refs if one.id not in gone}
+        return {reference.id: named[reference.id] for reference in refs if reference.id not in gone}
 
     async def at(self, revision: int) -> PinnedConfiguration:
         return PinnedConfiguration(revision, self.configuration, {})
@@ -109,12 +109,12 @@ async def launched(
     works_in: Path | None = None,
     source: str = "agent",
     is_recorded: bool = True,
-    **asked: Any,
+    **request: Any,
 ) -> PreparedLaunch:
     place = {"workspace_dir": str(works_in), "workspace_source": source} if works_in else {}
     event = created(plan=plan(**place), ingredients=ingredients)
-    run = run_of(requested(**asked), resolved(), prepared(), *steps, event, queued(), claimed())
-    names = (*(one.source for one in ALL), "origin")
+    run = run_of(requested(**request), resolved(), prepared(), *steps, event, queued(), claimed())
+    names = (*(item.source for item in ALL), "origin")
     record = Record(event, told or {}, erased, names)
     work = cast("UnitOfWork", WorkOfOne(record, record, record))
     return await LaunchComposer(

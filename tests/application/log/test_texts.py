@@ -27,7 +27,7 @@ def test_decision_made_otherwise_keeps_its_texts_anew() -> None:
     other = again.store("refusal", "no room")
     assert other.id != ref.id
     assert again.store("task", "sweep").id != ref.id
-    assert [one.text for one in again.contents] == ["no room", "sweep"]
+    assert [content.text for content in again.contents] == ["no room", "sweep"]
 
 
 class Away:

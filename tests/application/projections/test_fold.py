@@ -34,9 +34,9 @@ def folded(events: list[Recorded], before: Fold | None = None, ends: Container[i
     these positions.
     """
     fold = Fold(before.runs.values(), before.sessions.values()) if before else Fold((), ())
-    for one in events:
-        fold.apply(one.stream, one.event, one.stamp)
-        if one.stamp.position in ends:
+    for event in events:
+        fold.apply(event.stream, event.event, event.stamp)
+        if event.stamp.position in ends:
             fold.end_transaction()
     fold.end_transaction()
     return fold
@@ -78,8 +78,8 @@ class Tables:
 
 def test_open_transaction_has_no_rows() -> None:
     fold = Fold((), ())
-    for one in HISTORY[:3]:
-        fold.apply(one.stream, one.event, one.stamp)
+    for event in HISTORY[:3]:
+        fold.apply(event.stream, event.event, event.stamp)
     assert all(changes == RowChanges() for changes in fold.take_rows().values())
     fold.end_transaction()
     assert all(changes.opened for changes in fold.take_rows().values())
@@ -126,11 +126,11 @@ def test_past_row_keeps_its_state_if_another_block_of_versions_begins(
 ) -> None:
     monkeypatch.setattr(fold_module, "STATE_VERSIONS_MAX", 4)
     spans = folded(HISTORY, ends=range(len(HISTORY))).rows["runs"].opened
-    of_first = [(one.row.version, one.has_state) for one in spans if one.row.run_id == RUN]
+    of_first = [(span.row.version, span.has_state) for span in spans if span.row.run_id == RUN]
     assert of_first[:9] == [(version, version % 4 == 3) for version in range(1, 10)]
     assert of_first[-1][1]
     jumped = folded(HISTORY, ends={4, 12}).rows["runs"].opened
-    assert [one.has_state for one in jumped if one.row.run_id == RUN] == [True, True, True]
+    assert [item.has_state for item in jumped if item.row.run_id == RUN] == [True, True, True]
 
 
 def test_version_is_counted_per_stream() -> None:
@@ -162,4 +162,6 @@ def test_misfit_changes_no_state_or_row() -> None:
 
 
 def _true_at(changes: RowChanges[Key, Row], position: int) -> list[Row]:
-    return [one.row for one in changes.opened if one.from_position <= position < one.to_position]
+    return [
+        item.row for item in changes.opened if item.from_position <= position < item.to_position
+    ]

@@ -70,7 +70,7 @@ def test_undo_is_due_beside_other_work() -> None:
     assert run_row(run_of(*steps)).effects_at is None
     refused = run_row(run_of(*steps, past.refused()))
     assert (refused.effects_at, refused.due_kind) == (START + timedelta(seconds=8), None)
-    told = (*steps, past.created(), past.queued(), past.ended(), past.announced())
-    announced = run_row(run_of(*told))
+    result = (*steps, past.created(), past.queued(), past.ended(), past.announced())
+    announced = run_row(run_of(*result))
     assert (announced.effects_at, announced.due_kind) == (START + timedelta(seconds=11), "archive")
-    assert run_row(run_of(*told, past.step_undone())).effects_at is None
+    assert run_row(run_of(*result, past.step_undone())).effects_at is None

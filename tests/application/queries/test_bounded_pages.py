@@ -179,7 +179,7 @@ async def test_page_of_log_ends_at_its_bounds(
     newest_first: bool,
 ) -> None:
     wanted = EventFilter(types, None, tree, caller("read", session=pattern), actor)
-    expected = [one.envelope.position for one in await running.events() if wanted.takes(one)]
+    expected = [event.envelope.position for event in await running.events() if wanted.takes(event)]
     for first, limit in ((0, 50), (5, 3)):
         seen: list[int] = []
         after, end = first, head
@@ -195,14 +195,14 @@ async def test_page_of_log_ends_at_its_bounds(
                 newest_first=newest_first,
             )
             assert len(page.events) <= min(limit, examined_max)
-            seen += [one.envelope.position for one in page.events]
+            seen += [event.envelope.position for event in page.events]
             if newest_first:
                 assert max(after, end - passed_max) <= page.position < end
                 end = page.position
             else:
                 assert after < page.position <= min(end, after + passed_max)
                 after = page.position
-        behind = [one for one in expected if one > first]
+        behind = [item for item in expected if item > first]
         assert seen == (behind[::-1] if newest_first else behind)
 
 
@@ -212,7 +212,7 @@ async def test_events_of_a_run_are_found_anywhere(
     run_id = family.id(f"run {RUNS - 1}")
     wanted = EventFilter((), run_id, None, caller("read", session="*"))
     page = await page_of_events(running.log, wanted, after=0, limit=50, head=head, passed_max=1)
-    assert {one.envelope.provenance.run_id for one in page.events} == {run_id}
+    assert {event.envelope.provenance.run_id for event in page.events} == {run_id}
     assert page.position == head
     turned = await page_of_events(
         running.log, wanted, after=0, limit=50, head=head, passed_max=1, newest_first=True

@@ -111,7 +111,7 @@ def patched(before: Mapping[str, Any], pages: list[DiffView]) -> dict[str, Any]:
 
 def require_same(made: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
     assert made.keys() == expected.keys()
-    assert [name for name, one in expected.items() if not is_same(made[name], one)] == []
+    assert [name for name, value in expected.items() if not is_same(made[name], value)] == []
 
 
 async def require_diff(
@@ -124,9 +124,9 @@ async def require_diff(
     first, last = sorted((left, right))
     # A session is in its own tree, also if an event of another tree touched it.
     ids = {
-        one.envelope.stream.partition(":")[2]
-        for one in past.events(first, last)
-        if tree in (None, one.envelope.provenance.correlation)
+        event.envelope.stream.partition(":")[2]
+        for event in past.events(first, last)
+        if tree in (None, event.envelope.provenance.correlation)
     }
     before, after = (documents(past, past.pasts[at], ids, tree, reader) for at in (left, right))
     require_same(patched(before, pages), after)
@@ -164,7 +164,7 @@ async def test_registry_diff_makes_left_into_right(
 @pytest.mark.long
 async def test_tree_diff_makes_left_into_right(past: GeneratedPast) -> None:
     die = random.Random(past.last + 1)
-    for root in sorted({one.root_session_key for one in past.pasts[-1].sessions.values()}):
+    for root in sorted({session.root_session_key for session in past.pasts[-1].sessions.values()}):
         reader = Reader(caller("read", "content", session=root), RunView)
         for left in (0, die.randint(0, past.last)):
             right = die.randint(0, past.last)
@@ -235,11 +235,11 @@ async def test_history_patches_give_each_state(past: GeneratedPast) -> None:
         states = states_of(past, run.run_id, at, reader)
         assert found.version == len(states)
         document: Any = {}
-        for one, (now, state) in zip(found.items, states, strict=True):
+        for item, (now, state) in zip(found.items, states, strict=True):
             envelope = now.head.envelope
-            assert (one.position, one.type) == (envelope.position, envelope.type)
-            assert (one.recorded_at, one.version) == (envelope.recorded_at, envelope.version)
-            document = apply_patch(one.changes, document)
+            assert (item.position, item.type) == (envelope.position, envelope.type)
+            assert (item.recorded_at, item.version) == (envelope.recorded_at, envelope.version)
+            document = apply_patch(item.changes, document)
             assert is_same(document, state)
 
 
@@ -257,12 +257,17 @@ async def test_field_is_set_by_its_last_change(past: GeneratedPast) -> None:
                     changes.setdefault(name, []).append(now.position)
             before = state
         found = await history(past.services, reader.caller, run.run_id, at=f"pos:{at}")
-        set_by = {name: (one.position, one.version, one.type) for name, one in found.set_by.items()}
+        set_by = {
+            name: (value.position, value.version, value.type)
+            for name, value in found.set_by.items()
+        }
         last = {name: past.pasts[at[-1]].head.envelope for name, at in changes.items()}
-        assert set_by == {name: (one.position, one.version, one.type) for name, one in last.items()}
+        assert set_by == {
+            name: (event.position, event.version, event.type) for name, event in last.items()
+        }
         name = die.choice(list(before))
         only = await history(past.services, reader.caller, run.run_id, name, at=f"pos:{at}")
-        assert [one.position for one in only.items] == changes[name]
+        assert [item.position for item in only.items] == changes[name]
         assert only.set_by.keys() == {name}
 
 
@@ -290,7 +295,7 @@ async def test_history_has_pages_and_single_fields(
         after = page.next_after
     assert found == whole.items
     state = await history(services, reader, run_id, "/announcement/state", "stage")
-    assert {name: one.type for name, one in state.set_by.items()} == {
+    assert {name: value.type for name, value in state.set_by.items()} == {
         "stage": "RunArchived",
         "/announcement/state": "RunAnnounced",
     }
@@ -318,11 +323,11 @@ async def test_setter_of_erased_text_is_known(
         await running.ask(f"DELETE FROM {table}")
     found = await history(services, EVERYTHING, run_id)
     assert found.set_by["resultText"].type == "RunEnded"
-    last = next(one for one in found.items if one.type == "RunEnded")
+    last = next(item for item in found.items if item.type == "RunEnded")
     assert {"op": "replace", "path": "/resultText", "value": None} in last.changes
     (whole,) = await diffs(services, EVERYTHING, 0, await running.log.head(), 500)
     assert all(b"\\u0000" not in view.json_bytes() for view in (found, whole))
-    added = next(one for one in whole.added if one.id == str(run_id))
+    added = next(item for item in whole.added if item.id == str(run_id))
     assert added.patch[0]["value"]["resultText"] is None
 
 

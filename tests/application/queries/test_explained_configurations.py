@@ -27,8 +27,10 @@ class Told:
     def __init__(self, events: Sequence[AnyEvent], failure: Exception | None) -> None:
         provenance = SimpleNamespace(config_revision=1)
         self._events = [
-            SimpleNamespace(envelope=SimpleNamespace(position=at, provenance=provenance), event=one)
-            for at, one in enumerate(events, start=1)
+            SimpleNamespace(
+                envelope=SimpleNamespace(position=at, provenance=provenance), event=event
+            )
+            for at, event in enumerate(events, start=1)
         ]
         self._failure = failure
         self.log = self.contents = self.configurations = self
@@ -65,8 +67,8 @@ async def test_lists_are_of_the_run_revision(
     events = requested(), ADMITTED, resolved(), created(facts=plan_facts())
     run = run_of(events[0], events[2], events[3])
     work: Any = Told(events, failure)
-    told = await explanation_of(work, run, until=9, full=False)
-    (workspace,) = [one for one in told.decisions if one.rule == "workspace"]
+    result = await explanation_of(work, run, until=9, full=False)
+    (workspace,) = [decision for decision in result.decisions if decision.rule == "workspace"]
     assert workspace.compared is not None
     assert workspace.compared["workspaceRoots"] == roots
     assert work.asked_for == [run.config_revision]

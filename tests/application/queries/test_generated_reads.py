@@ -102,10 +102,10 @@ async def test_run_is_the_fold_of_its_events_up_to_a_position(past: GeneratedPas
         if others and now.position % 5 == 0:
             about = others[0].run_id
             events = await past.view(list_run_events, str(about), ListRunEvents(at=now.at))
-            assert [one.position for one in events.items] == [
-                one.envelope.position
-                for one in past.events(0, now.position)
-                if one.envelope.stream == run_stream(about)
+            assert [item.position for item in events.items] == [
+                event.envelope.position
+                for event in past.events(0, now.position)
+                if event.envelope.stream == run_stream(about)
             ]
 
 
@@ -152,13 +152,13 @@ def session_of(past: GeneratedPast, now: Past, session: Session) -> dict[str, An
         },
         "queue": [
             {
-                "runId": str(one.run_id),
-                "messagePreview": past.texts[one.message.id][:PREVIEW_CHARACTERS],
-                "by": one.by,
-                "cause": one.cause,
-                "queuedAt": instant(one.queued_at),
+                "runId": str(run.run_id),
+                "messagePreview": past.texts[run.message.id][:PREVIEW_CHARACTERS],
+                "by": run.by,
+                "cause": run.cause,
+                "queuedAt": instant(run.queued_at),
             }
-            for one in queue
+            for run in queue
         ],
     }
 
@@ -238,15 +238,15 @@ def announcement_of(past: GeneratedPast, run: Run) -> dict[str, Any]:
         "acknowledgedAt": instant(inbox.acknowledged_at),
         "deliveries": [
             {
-                "webhook": one.name,
-                "state": "delivered" if one.phase == "done" else one.phase,
-                "attempts": one.attempts,
-                "statusCode": one.status_code,
-                "error": past.texts[one.error.id] if one.error is not None else None,
-                "nextAttemptAt": instant(one.due_at),
-                "parkedFor": one.reason,
+                "webhook": effect.name,
+                "state": "delivered" if effect.phase == "done" else effect.phase,
+                "attempts": effect.attempts,
+                "statusCode": effect.status_code,
+                "error": past.texts[effect.error.id] if effect.error is not None else None,
+                "nextAttemptAt": instant(effect.due_at),
+                "parkedFor": effect.reason,
             }
-            for one in run.effects_of("webhook")
+            for effect in run.effects_of("webhook")
         ],
     }
 
@@ -274,7 +274,7 @@ async def test_inbox_and_ledger_have_what_had_been_announced(past: GeneratedPast
             assert last is not None
             behind = ListAnnouncements(at=now.at, after=last.position - 1)
             items = (await past.view(list_announcements, key, behind)).items
-            assert [one.run_id for one in items] == [own[-1].run_id]
+            assert [item.run_id for item in items] == [own[-1].run_id]
         state = LEDGER_STATES[number % len(LEDGER_STATES)]
         meant = [
             document
@@ -283,7 +283,10 @@ async def test_inbox_and_ledger_have_what_had_been_announced(past: GeneratedPast
             if state is None
             or (state == document["state"])
             or (state == "parked" and run.is_parked)
-            or (state == "due" and any(one["state"] == "due" for one in document["deliveries"]))
+            or (
+                state == "due"
+                and any(delivery["state"] == "due" for delivery in document["deliveries"])
+            )
         ]
         listed: list[Any] = []
         after: int | None = 0
@@ -480,9 +483,11 @@ async def test_bars_are_the_runs_at_work_in_a_part(past: GeneratedPast) -> None:
 def kinds_of(events: Sequence[RecordedEvent]) -> tuple[dict[str, int], ...]:
     """Return the number of events by type, outcome and rule."""
     return (
-        dict(Counter(one.envelope.type for one in events)),
-        dict(Counter(one.event.outcome for one in events if isinstance(one.event, RunEnded))),
-        dict(Counter(one.event.rule for one in events if isinstance(one.event, SpawnRefused))),
+        dict(Counter(event.envelope.type for event in events)),
+        dict(Counter(event.event.outcome for event in events if isinstance(event.event, RunEnded))),
+        dict(
+            Counter(event.event.rule for event in events if isinstance(event.event, SpawnRefused))
+        ),
     )
 
 
@@ -512,14 +517,16 @@ async def test_each_bucket_counts_the_events_of_its_part(past: GeneratedPast) ->
         for place, bucket in enumerate(found.items):
             if bucket.since is not None and bucket.until is not None:
                 those = [
-                    one
-                    for one in rest
-                    if one.envelope.recorded_at <= bucket.until
-                    and (place == 0 or one.envelope.recorded_at > bucket.since)
+                    event
+                    for event in rest
+                    if event.envelope.recorded_at <= bucket.until
+                    and (place == 0 or event.envelope.recorded_at > bucket.since)
                 ]
             else:
                 those = [
-                    one for one in rest if one.envelope.position <= (bucket.last_position or 0)
+                    event
+                    for event in rest
+                    if event.envelope.position <= (bucket.last_position or 0)
                 ]
                 # Long ones begin where what was counted begins.
                 is_long = len(events) // len(found.items) >= 2 * BLOCK_EVENTS
@@ -527,16 +534,16 @@ async def test_each_bucket_counts_the_events_of_its_part(past: GeneratedPast) ->
                 assert abs(len(those) - len(events) / len(found.items)) < off_max
             assert those == rest[: len(those)]
             del rest[: len(those)]
-            ends = [one.envelope for one in those[:1] + those[-1:]]
-            assert [one.position for one in ends] == (
+            ends = [event.envelope for event in those[:1] + those[-1:]]
+            assert [end.position for end in ends] == (
                 [bucket.first_position, bucket.last_position] if ends else []
             )
-            assert [one.recorded_at for one in ends] == (
+            assert [end.recorded_at for end in ends] == (
                 [bucket.first_at, bucket.last_at] if ends else []
             )
             is_of(
                 bucket,
-                [one for one in those if root in (None, one.envelope.provenance.correlation)],
+                [event for event in those if root in (None, event.envelope.provenance.correlation)],
             )
         assert rest == []
 
@@ -553,20 +560,20 @@ async def test_buckets_beside_bars_are_those_of_the_part(past: GeneratedPast) ->
             )
             assert view.buckets == counted.items
             events = [
-                one
-                for one in past.events(after, now.position)
-                if tree in (None, one.envelope.provenance.correlation)
+                event
+                for event in past.events(after, now.position)
+                if tree in (None, event.envelope.provenance.correlation)
             ]
-            assert sum((Counter(one.types) for one in view.buckets), Counter[str]()) == Counter(
-                one.envelope.type for one in events
-            )
+            assert sum(
+                (Counter(bucket.types) for bucket in view.buckets), Counter[str]()
+            ) == Counter(event.envelope.type for event in events)
 
 
 async def test_moment_has_its_event_and_neighbors(past: GeneratedPast) -> None:
     for now in past.some:
         view = await past.view(get_moment, GetMoment(at=now.at, around=2))
         near = range(now.position - 1, now.position + 3)
-        assert [one.position for one in (*view.before, *view.after)] == [
+        assert [item.position for item in (*view.before, *view.after)] == [
             position for position in near if 0 < position <= past.last
         ]
         assert view.before[-1].type == now.head.envelope.type

@@ -31,10 +31,10 @@ async def test_recorded_answers_are_given_again(
     lines = (FOLDER / f"{name}.jsonl").read_text("utf-8").splitlines()
     kept: list[dict[str, Any]] = [json.loads(line) for line in lines]
     later = LATER.get(name, frozenset())
-    assert {one["operation"] for one in kept} == set(QUESTIONS) - WORDED - later
-    assert len({one["at"] for one in kept}) > 2
+    assert {item["operation"] for item in kept} == set(QUESTIONS) - WORDED - later
+    assert len({item["at"] for item in kept}) > 2
     await asyncio.to_thread(import_golden_log, database_url, name)
-    reads = [(Read(one["operation"], one["about"]), int(one["at"])) for one in kept]
+    reads = [(Read(item["operation"], item["about"]), int(item["at"])) for item in kept]
     async with running_on(database_url) as running:
         found = await answered(running, reads, tmp_path)
     for then, now in zip(kept, found, strict=True):

@@ -34,7 +34,7 @@ def test_difference_applied_to_the_left_gives_the_right(left: Any, right: Any, m
     before = copy.deepcopy(left)
     patch = difference(left, right, operations_max=most)
     assert len(patch) <= most
-    assert {one["op"] for one in patch} <= {"add", "remove", "replace"}
+    assert {item["op"] for item in patch} <= {"add", "remove", "replace"}
     assert (patch == []) == is_same(left, right)
     assert is_same(apply_patch(patch, left), right)
     assert is_same(left, before), "what is patched stays as it is"
@@ -172,7 +172,7 @@ def test_patch_has_limited_operations() -> None:
 )
 def test_copies_of_long_text_are_limited(value: Any) -> None:
     into = "/a/-" if isinstance(value, list) else "/a/{}"
-    copies = [{"op": "copy", "from": "/a", "path": into.format(one)} for one in range(12)]
+    copies = [{"op": "copy", "from": "/a", "path": into.format(number)} for number in range(12)]
     with pytest.raises(PatchError, match="writes texts of at most 16777216 characters"):
         apply_patch(copies, {"a": value})
 

@@ -33,7 +33,9 @@ async def test_whole_log_needs_every_pattern(services: QueryServices, running: R
     with pytest.raises(QueryError, match="does not act for the session of that tree"):
         await count_events(services, some, CountEvents(tree="agent:main:stranger"))
     own = (await count_events(services, some, CountEvents(tree=ROOT))).view
-    meant = [one for one in await running.events() if one.envelope.provenance.correlation == ROOT]
+    meant = [
+        event for event in await running.events() if event.envelope.provenance.correlation == ROOT
+    ]
     assert sum(bucket.events for bucket in own.items) == len(meant) > 0
     assert (await list_timeline(services, some, ListTimeline())).view.buckets == []
     with pytest.raises(QueryError, match=r"all sessions \(\*\)"):
@@ -62,9 +64,9 @@ async def test_bars_are_filtered_by_status(services: QueryServices, running: Run
     window: Any = {"begin": f"pos:{head // 3}", "end": f"pos:{head * 2 // 3}"}
     whole = (await list_timeline(services, READER, ListTimeline(**window))).view
     assert whole.next_cursor is None
-    for status in {one.status for one in whole.items}:
+    for status in {item.status for item in whole.items}:
         narrow = await list_timeline(services, READER, ListTimeline(statuses=(status,), **window))
-        assert narrow.view.items == [one for one in whole.items if one.status == status]
+        assert narrow.view.items == [item for item in whole.items if item.status == status]
 
 
 async def test_moment_has_its_neighbors(services: QueryServices, running: RunningLog) -> None:
@@ -75,8 +77,8 @@ async def test_moment_has_its_neighbors(services: QueryServices, running: Runnin
         await get_moment(services, READER, GetMoment(at=f"pos:{middle.position}", around=3))
     ).view
     assert (found.position, found.recorded_at) == (middle.position, middle.recorded_at)
-    assert [one.position for one in found.before] == [middle.position - 2 + n for n in range(3)]
-    assert [one.position for one in found.after] == [middle.position + 1 + n for n in range(3)]
+    assert [item.position for item in found.before] == [middle.position - 2 + n for n in range(3)]
+    assert [item.position for item in found.after] == [middle.position + 1 + n for n in range(3)]
     assert found.before[-1].type == middle.type
     later = (middle.recorded_at + timedelta(microseconds=1)).isoformat()
     at_instant = (await get_moment(services, READER, GetMoment(at=later))).view
@@ -91,7 +93,7 @@ async def test_moment_has_its_neighbors(services: QueryServices, running: Runnin
 
 
 def _walk(node: TreeNodeView) -> list[TreeNodeView]:
-    return [node, *(one for child in node.children for one in _walk(child))]
+    return [node, *(item for child in node.children for item in _walk(child))]
 
 
 async def _a_family(running: RunningLog) -> None:
@@ -133,7 +135,7 @@ async def test_large_tree_says_where_it_was_cut(
     flat = (await get_session_tree(services, READER, ROOT, GetSessionTree(depth=1))).view
     assert flat.nodes == len(whole.root.children) + 1
     assert flat.cut
-    child = next(one for one in whole.root.children if one.children)
+    child = next(child for child in whole.root.children if child.children)
     assert child.session_key is not None
     below = (await get_session_tree(services, READER, child.session_key, GetSessionTree())).view
     assert below.root == child

@@ -127,29 +127,29 @@ async def test_followed_position_needs_no_log() -> None:
 async def test_page_of_events_asks_once_how_far_log_goes(
     services: QueryServices, running: RunningLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log, asked = services.work.log, []
+    log, request = services.work.log, []
     head = log.head
 
     async def counted() -> int:
-        asked.append(await head())
-        return asked[-1]
+        request.append(await head())
+        return request[-1]
 
     monkeypatch.setattr(log, "head", counted)
     listed = await list_events(services, caller("read"), ListEvents())
-    assert asked == [listed.position]
+    assert request == [listed.position]
     assert listed.view.head == listed.position
 
 
 async def test_wait_for_stage_does_not_ask_how_far_log_goes(
     services: QueryServices, running: RunningLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    family, asked = LoggedFamily(running.log), []
+    family, request = LoggedFamily(running.log), []
     await family.begin("reviewer")
     head = running.log.head
 
     async def counted() -> int:
-        asked.append(await head())
-        return asked[-1]
+        request.append(await head())
+        return request[-1]
 
     monkeypatch.setattr(running.log, "head", counted)
     query = GetRun(wait="20s", until="ended")
@@ -162,7 +162,7 @@ async def test_wait_for_stage_does_not_ask_how_far_log_goes(
     answer = await waiting
     assert answer.view.stage == "ended"
     assert answer.position == running.tail.position
-    assert asked == []
+    assert request == []
 
 
 async def test_output_is_flushed_for_runs_at_work_alone(

@@ -61,7 +61,7 @@ def test_every_read_with_at_is_asked() -> None:
         operation["operationId"]
         for methods in document()["paths"].values()
         for operation in methods.values()
-        if any(one["name"] == "at" for one in operation.get("parameters", ()))
+        if any(parameter["name"] == "at" for parameter in operation.get("parameters", ()))
     }
     # A moment is told with what is next to it, which may come later; the head of the log with its
     # verifications, which are of no moment: test_log_heads asks for it as of others.
@@ -137,8 +137,8 @@ class WatchedLog:
         """Ask about everything that changed after a position, and about other things."""
         head = await self.running.log.head()
         streams = [
-            one.envelope.stream
-            for one in await self.running.log.read(after=before, limit=10_000, until=head)
+            event.envelope.stream
+            for event in await self.running.log.read(after=before, limit=10_000, until=head)
         ]
         self._learn(streams)
         run_ids = {one for stream in streams if (one := run_id_of(stream)) is not None}
@@ -196,8 +196,8 @@ async def test_past_answers_are_those_that_were_given(running: RunningLog, tmp_p
     types = await running.types()
     assert set(types) == {name for name, _ in EVENT_TYPES}
     assert types.count("ConfigurationActivated") > 5
-    said = [one for one in watched.answers.values() if b"no. 2" in one.content]
-    assert said
+    answers = [answer for answer in watched.answers.values() if b"no. 2" in answer.content]
+    assert answers
     assert await running.log.version_of(CONFIG_STREAM, at=len(types)) > 5
 
     async def require_same(process: RunningLog) -> None:
@@ -257,7 +257,7 @@ async def test_erased_configuration_leaves_the_rest_readable(
     assert (session["maxChildren"], session["activeChildren"]) == (None, 2)
     (lane,) = orjson.loads(await answer("listLanes"))["items"]
     assert lane["width"] is None
-    assert [one["waitsFor"] for one in lane["queued"]] == ["a slot"]
+    assert [item["waitsFor"] for item in lane["queued"]] == ["a slot"]
     # What the name of a session meant, and whom it might spawn, nobody can tell.
     for refused in (await answer("getSession", "main"), await answer("listAgents", ROOT)):
         assert refused.startswith("not_found: ")

@@ -33,23 +33,23 @@ async def test_revisions_are_listed_with_their_ranges(
     services: QueryServices, running: RunningLog
 ) -> None:
     events = [
-        one for one in await running.events() if isinstance(one.event, ConfigurationActivated)
+        event for event in await running.events() if isinstance(event.event, ConfigurationActivated)
     ]
     listed = (await list_revisions(services, EVERYTHING, ListRevisions())).view
     assert listed.next_cursor is None
-    assert [one.revision for one in listed.items] == list(range(REVISIONS, 0, -1))
-    assert [one.position for one in listed.items] == [
-        one.envelope.position for one in reversed(events)
+    assert [item.revision for item in listed.items] == list(range(REVISIONS, 0, -1))
+    assert [item.position for item in listed.items] == [
+        event.envelope.position for event in reversed(events)
     ]
-    assert [one.until_position for one in listed.items] == [
+    assert [item.until_position for item in listed.items] == [
         None,
-        *(one.position for one in listed.items[:-1]),
+        *(item.position for item in listed.items[:-1]),
     ]
-    assert [one.until_at for one in listed.items] == [
+    assert [item.until_at for item in listed.items] == [
         None,
-        *(one.activated_at for one in listed.items[:-1]),
+        *(item.activated_at for item in listed.items[:-1]),
     ]
-    assert {(one.activated_by, one.erased) for one in listed.items} == {("system", False)}
+    assert {(item.activated_by, item.erased) for item in listed.items} == {("system", False)}
     found: list[object] = []
     cursor: str | None = None
     while not found or cursor is not None:
@@ -91,8 +91,8 @@ async def test_revision_is_shown_as_kept(services: QueryServices) -> None:
 async def test_erased_revision_says_so(services: QueryServices, running: RunningLog) -> None:
     await running.ask("DELETE FROM contents")
     assert all(
-        one.erased
-        for one in (await list_revisions(services, EVERYTHING, ListRevisions())).view.items
+        item.erased
+        for item in (await list_revisions(services, EVERYTHING, ListRevisions())).view.items
     )
     erased = (await get_revision(services, EVERYTHING, 2, ReadAsOf())).view
     assert (erased.erased, erased.content, erased.revision) == (True, None, 2)

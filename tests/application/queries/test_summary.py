@@ -195,7 +195,7 @@ async def test_failures_are_grouped_by_cause(services: QueryServices, storm: Sto
     assert tide.run_ids == [
         family.id(name) for name in ("slow", "tide-6", "tide-5", "tide-4", "tide-3")
     ]
-    assert [(one.cause, one.runs) for one in others] == [
+    assert [(item.cause, item.runs) for item in others] == [
         ("exit status <n>", 1),
         ("no error text", 1),
     ]
@@ -306,7 +306,7 @@ async def test_summary_is_of_what_a_token_sees(services: QueryServices, storm: S
     await other.begin("theirs", requester_agent_id="main")
     everything = await _summary(services, 0)
     assert everything.revisions is not None
-    assert [one.revision for one in everything.revisions] == [1]
+    assert [revision.revision for revision in everything.revisions] == [1]
     assert everything.live.running == everything.failures[0].runs == 1
     theirs = await _summary(services, 0, by=caller("read", session="agent:main:other"))
     assert (theirs.spawned.runs, theirs.ended.runs, theirs.failures) == (1, 0, [])

@@ -63,5 +63,5 @@ async def test_rows_of_a_tree_have_their_texts(
     (refused,) = root.refused
     assert refused.error
     assert [stage.stage for stage in refused.stages] == ["requested", "refused"]
-    asked = refused.stages[0].position
-    assert (await _tree(services, asked - 1)).refused == []
+    position = refused.stages[0].position
+    assert (await _tree(services, position - 1)).refused == []

@@ -82,7 +82,7 @@ def test_selection_has_its_fields_in_order() -> None:
 
 def test_each_filter_names_one_column_of_runs() -> None:
     columns = {
-        name: [one.column for one in field.metadata if isinstance(one, ColumnFilter)]
+        name: [item.column for item in field.metadata if isinstance(item, ColumnFilter)]
         for name, field in RunFilter.model_fields.items()
     }
     assert all(len(named) == 1 for named in columns.values()), columns
@@ -133,10 +133,10 @@ def test_masked_run_has_no_text_of_scope_content() -> None:
 def test_listed_run_tells_what_its_document_tells(history: past.History) -> None:
     """But for the names of files and of unknown runs, which are in the document alone."""
     run = run_of(*history)
-    one = view_of_run(RunView, run, texts_of(view_texts(run)), ())
+    view = view_of_run(RunView, run, texts_of(view_texts(run)), ())
     listed = view_of_run(RunSummary, run, texts_of(summary_texts(run)), ())
     shared = {*RunSummary.model_fields} & {*RunView.model_fields} - {"attachments", "depends_on"}
-    assert {name: getattr(one, name) for name in shared} == {
+    assert {name: getattr(view, name) for name in shared} == {
         name: getattr(listed, name) for name in shared
     }
 
@@ -153,8 +153,10 @@ OVER = (*LIVED, past.ended(), past.announced())
 
 
 def with_files(*events: RunEvent) -> Run:
-    asked = AttachmentsRequest(count=1, total_bytes=3, manifest=MANIFEST)
-    return run_of(requested(attachments=asked), past.resolved(), past.prepared(), *events)
+    attachments_request = AttachmentsRequest(count=1, total_bytes=3, manifest=MANIFEST)
+    return run_of(
+        requested(attachments=attachments_request), past.resolved(), past.prepared(), *events
+    )
 
 
 @pytest.mark.parametrize("events", [(), (BEGUN, past.refused(), past.step_undone())])

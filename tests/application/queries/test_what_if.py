@@ -81,7 +81,7 @@ async def three_children(family: LoggedFamily) -> LoggedFamily:
 
 
 def by_run(found: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    return {one["runId"]: one for one in found}
+    return {run["runId"]: run for run in found}
 
 
 async def test_patch_that_fits_no_earlier_revision_is_named(
@@ -103,7 +103,7 @@ async def test_erased_configuration_is_named(
     await running.ask("DELETE FROM contents")
     # Another process, which remembers nothing.
     found = await verdicts(queries_on(running, tmp_path), patch=[FEWER], prompts=prompts)
-    assert {one["verdict"] for one in found} == {"not-replayable"}
+    assert {verdict_line["verdict"] for verdict_line in found} == {"not-replayable"}
     assert found[0]["missing"] == ["the text of configuration revision 1 was erased"]
 
 
@@ -119,7 +119,11 @@ async def test_erased_texts_change_no_decision_without_them(
     await running.ask("DELETE FROM contents WHERE kind <> 'configuration'")
     await running.ask("DELETE FROM content_keys")
     assert await verdicts(services, config=STRICT, prompts=prompts) == whole
-    assert {one["verdict"] for one in whole} >= {"different-plan", "newly-refused", "same"}
+    assert {verdict_line["verdict"] for verdict_line in whole} >= {
+        "different-plan",
+        "newly-refused",
+        "same",
+    }
 
 
 async def test_one_run_is_found_without_later_ones(
@@ -148,7 +152,7 @@ async def test_unprepared_run_is_known_by_its_admission_alone(
     for name in ("first", "second"):
         await family.spawn(name)
     found = [await verdicts(services, patch=patch, prompts=prompts) for prompts in (False, True)]
-    assert [one[1]["verdict"] for one in found] == [expected, expected]
+    assert [item[1]["verdict"] for item in found] == [expected, expected]
     assert found[0] == found[1]
 
 
@@ -179,14 +183,14 @@ async def test_batch_is_decided_together_where_it_is_cut(
     request: dict[str, Any] = {"patch": [FEWER], "cascade": cascade}
     whole = await verdicts(services, **request)
     # The first is refused with the others alone.
-    assert [one["rule"] for one in whole] == ["batch", "active_children", "active_children"]
+    assert [item["rule"] for item in whole] == ["batch", "active_children", "active_children"]
     monkeypatch.setattr(answers, "EVENTS_AT_ONCE", 2)
     assert await verdicts(services, **request) == whole
     second = family.run("second").created_position
     assert await verdicts(services, **request, **{"from": f"pos:{second}"}) == whole[1:]
-    for one in whole:
-        found = await verdicts(services, **request, filter={"runId": one["runId"]})
-        assert found == [one]
+    for run in whole:
+        found = await verdicts(services, **request, filter={"runId": run["runId"]})
+        assert found == [run]
 
 
 PROCESSES = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork")
@@ -203,7 +207,7 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
 
 def _writes(arguments: tuple[Any, ...]) -> bool:
     mode = arguments[1]
-    return isinstance(mode, str) and any(one in mode for one in "wax+")
+    return isinstance(mode, str) and any(item in mode for item in "wax+")
 
 
 @contextmanager
@@ -277,7 +281,11 @@ async def require_same(url: str, folder: Path, **request: Any) -> None:
     async with running_on(url) as running:
         found = await verdicts(queries_on(running, folder), **request)
     assert len(found) > DECISIONS_MIN
-    assert [one for one in found if one["verdict"] != "same" or one["assumed"]] == []
+    assert [
+        verdict_line
+        for verdict_line in found
+        if verdict_line["verdict"] != "same" or verdict_line["assumed"]
+    ] == []
 
 
 UNHEARD = {
@@ -320,16 +328,16 @@ async def test_it_says_how_far_it_is(
     plain = await lines_elsewhere(url, tmp_path, patch=[ONE_MORE])
     monkeypatch.setattr(answers, "PROGRESS_SECONDS", 0.0)
     found = await lines_elsewhere(url, tmp_path, patch=[ONE_MORE])
-    assert [one for one in found if "progress" not in one] == plain
-    told = [(at, one["progress"]) for at, one in enumerate(found) if "progress" in one]
-    assert len(told) >= 3
-    for number, (at, progress) in enumerate(told):
+    assert [item for item in found if "progress" not in item] == plain
+    result = [(at, one["progress"]) for at, one in enumerate(found) if "progress" in one]
+    assert len(result) >= 3
+    for number, (at, progress) in enumerate(result):
         assert progress["decisions"] == at - number
         assert progress["position"] >= found[at - 1]["position"]
-    positions = [progress["position"] for _, progress in told]
+    positions = [progress["position"] for _, progress in result]
     assert positions == sorted(set(positions))
     until = plain[-1]["totals"]["toPosition"]
-    assert (positions[-1], {progress["until"] for _, progress in told}) == (until, {until})
+    assert (positions[-1], {progress["until"] for _, progress in result}) == (until, {until})
 
 
 async def test_cascade_says_that_it_remembers_no_more(
@@ -361,7 +369,7 @@ async def test_erased_sessions_are_named_and_others_decided(
     )
     partly = await found_after(half.format("contents"), half.format("content_keys"))
     assert list(partly) == list(before)
-    changed = {run_id for run_id, one in partly.items() if one != before[run_id]}
+    changed = {run_id for run_id, value in partly.items() if value != before[run_id]}
     assert 0 < len(changed) < len(changed | started)
     nothing = await found_after("contents WHERE kind <> 'configuration'")
     assert list(nothing) == list(before)
@@ -369,7 +377,7 @@ async def test_erased_sessions_are_named_and_others_decided(
     for found, named in ((partly, changed), (nothing, started)):
         for decided in named:
             assert found[decided]["verdict"] == "not-replayable"
-            assert all(one.endswith(NOT_KNOWN) for one in found[decided]["missing"])
+            assert all(text.endswith(NOT_KNOWN) for text in found[decided]["missing"])
     assert [ERASED] in [nothing[run_id]["missing"] for run_id in started]
 
 

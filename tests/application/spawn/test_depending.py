@@ -44,7 +44,7 @@ async def waiting(family: LoggedFamily, *names: str) -> None:
 
 
 async def events_of(work: UnitOfWork, run_id: UUID) -> list[str]:
-    return [one.envelope.type for one in await work.log.read(run_id=run_id, limit=99)][-3:]
+    return [event.envelope.type for event in await work.log.read(run_id=run_id, limit=99)][-3:]
 
 
 async def test_many_looks_at_once_record_one_end_of_waiting(
@@ -99,21 +99,23 @@ async def test_only_ends_of_awaited_runs_are_heeded(work: UnitOfWork, family: Lo
         assert run_id is not None
         return f"{recorded.envelope.type} {'a' if run_id == family.id('a') else 'another'}"
 
-    heeded = [told(one) for one in await work.log.read(limit=99) if awaited.is_met_by(one)]
+    heeded = [told(item) for item in await work.log.read(limit=99) if awaited.is_met_by(item)]
     assert heeded == ["RunEnded a", "RunAnnounced a"]
 
 
 async def test_name_means_newest_run_and_none_above(work: UnitOfWork, family: LoggedFamily) -> None:
     await family.begin("top", label="same")
     await family.spawn("other", label="same")
-    asked = [
+    request = [
         DependencyRequest("same", "dependsOn"),
         DependencyRequest(str(family.id("other")), "dependsOn"),
     ]
-    found = await resolve_references(work, asked, family.key("top"), family.root, family.run("top"))
-    assert [one.run_id for one in found.dependencies] == [family.id("other")]
+    found = await resolve_references(
+        work, request, family.key("top"), family.root, family.run("top")
+    )
+    assert [dependency.run_id for dependency in found.dependencies] == [family.id("other")]
     assert found.ancestors == (family.id("top"),)
-    found = await resolve_references(work, asked[:1], family.root, family.root, None)
+    found = await resolve_references(work, request[:1], family.root, family.root, None)
     assert found.unbound is not None
     assert found.unbound.rule == "dependency_ambiguous"
 
@@ -124,11 +126,11 @@ async def test_only_references_pass_their_results_on(
     for name in ("a", "b"):
         await family.spawn(name)
     ids = [str(family.id(name)) for name in ("a", "b")]
-    for asked in (
+    for item in (
         [DependencyRequest(ids[0], "dependsOn"), DependencyRequest(ids[1], "reference")],
         [DependencyRequest(ids[1], "reference"), DependencyRequest(ids[0], "dependsOn")],
     ):
-        found = await resolve_references(work, asked, family.root, family.root, None)
+        found = await resolve_references(work, item, family.root, family.root, None)
         assert [reference.key for reference in found.references] == [ids[1]]
 
 
@@ -139,9 +141,9 @@ async def test_ancestors_of_a_requested_run_are_known(
     names = ["top", "below", "lowest"]
     for name, by in zip(names, ["main", *names], strict=False):
         await family.begin(name, by)
-    asked = [DependencyRequest(str(family.id("top")), "dependsOn")]
+    request = [DependencyRequest(str(family.id("top")), "dependsOn")]
     found = await resolve_references(
-        work, asked, family.key("lowest"), family.root, family.run("lowest")
+        work, request, family.key("lowest"), family.root, family.run("lowest")
     )
     assert found.ancestors == tuple(family.id(name) for name in reversed(names))
 
@@ -164,8 +166,12 @@ async def test_result_erased_before_claim_is_on_record_as_gone(
     start = await read_shared_start(work, after, after, await work.text_store(after))
     (key,) = start.keys
     assert (key.kind, key.run_id, key.value) == ("reference", run.run_id, None)
-    assert [one.text for one in start.values] == [None]
-    (piece,) = [one for one in shared_pieces(start.values, after.run_id) if "a:" in one.text]
+    assert [value.text for value in start.values] == [None]
+    (piece,) = [
+        shared_piece
+        for shared_piece in shared_pieces(start.values, after.run_id)
+        if "a:" in shared_piece.text
+    ]
     assert "(erased)" in piece.text
     started = run_started(shared_context=start.keys, shared_context_position=9)
     view = await run_shared_context_view(work.contents, after.run_id, started)

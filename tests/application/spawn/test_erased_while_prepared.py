@@ -33,7 +33,7 @@ async def at_work(workshop: Workshop) -> tuple["asyncio.Task[SpawnResult]", list
     spawning = asyncio.create_task(workshop.spawn(batch=BATCH))
     begun = [await workshop.workspace.begun() for _ in BATCH]
     assert begun[0].batch is not None
-    by_id = {one.run_id: one for one in begun}
+    by_id = {run.run_id: run for run in begun}
     return spawning, [by_id[run_id] for run_id in begun[0].batch.run_ids]
 
 
@@ -41,10 +41,12 @@ async def require_refusal(workshop: Workshop, runs: list[Run]) -> list[Any]:
     """Assert that all are refused in one append: the second on its own account, the others because
     of it.
     """
-    events = [one for one in await workshop.running.events() if one.envelope.type == "SpawnRefused"]
-    assert len({one.envelope.append_last for one in events}) == 1
+    events = [
+        event for event in await workshop.running.events() if event.envelope.type == "SpawnRefused"
+    ]
+    assert len({event.envelope.append_last for event in events}) == 1
     refused = [(await workshop.recorded(run, "SpawnRefused"))[0] for run in runs]
-    assert [one.rule for one in refused] == ["batch", "erased", "batch"]
+    assert [item.rule for item in refused] == ["batch", "erased", "batch"]
     assert refused[1].text is None
     texts = [await workshop.work.contents.text(refused[n].text) for n in (0, 2)]
     (text,) = set(texts)
@@ -68,7 +70,7 @@ async def test_erased_texts_refuse_the_batch(workshop: Workshop) -> None:
     assert (answer.body["rule"], answer.body["runId"]) == ("erased", str(runs[1].run_id))
     assert (answer.body["text"], answer.body["task"]) == (ERASED, 1)
     refused = await require_refusal(workshop, runs)
-    assert [one.announcement for one in refused] == [None] * 3
+    assert [item.announcement for item in refused] == [None] * 3
     await workshop.undone(3)
     assert workshop.left() == []
 
@@ -85,9 +87,9 @@ async def test_erased_batch_taken_over_is_announced_once(
     workshop.workspace.may_go_on.set()
     await resuming
     refused = await require_refusal(workshop, runs)
-    told = [one.announcement for one in refused]
-    assert [one is not None for one in told] == [True, False, False]
-    text = await workshop.work.contents.text(told[0])
+    announcements = [item.announcement for item in refused]
+    assert [answer is not None for answer in announcements] == [True, False, False]
+    text = await workshop.work.contents.text(announcements[0])
     assert text is not None
     assert ERASED in text
     assert (await spawning).answer.body["rule"] == "erased"
@@ -120,5 +122,5 @@ async def test_erased_batch_can_be_stopped(workshop: Workshop, index: int) -> No
     await spawning
     refused = [(await workshop.recorded(run, "SpawnRefused"))[0] for run in runs]
     assert refused[index].rule == "stopped"
-    assert [one.text is None for one in refused] == [False, True, False]
+    assert [item.text is None for item in refused] == [False, True, False]
     await workshop.undone(3)

@@ -83,12 +83,12 @@ def test_rules_refuse_in_their_order(refuse: Refuse, workspaces: Workspaces) -> 
     assert workspaces.asked == []
     refused.append(refuse(asked("worker"), configuration(agent)))
     rules = ["agent_unknown", "sandbox", "thinking", "runtime", "credentials", "workspace"]
-    assert [one.refusal.rule for one in refused] == rules
+    assert [item.refusal.rule for item in refused] == rules
     assert len(workspaces.asked) == 1
     assert refused[0].facts == PlanFacts(agent_configured=False)
     # What is behind the rule that refused was not looked at.
-    assert [one.facts.runtime is not None for one in refused] == [False] * 3 + [True] * 3
-    assert [one.facts.credentials is not None for one in refused] == [False] * 4 + [True] * 2
+    assert [item.facts.runtime is not None for item in refused] == [False] * 3 + [True] * 3
+    assert [item.facts.credentials is not None for item in refused] == [False] * 4 + [True] * 2
     workspaces.unusable = None
     assert isinstance(decided(workspaces, asked("worker"), configuration(agent)), PlannedChild)
 
@@ -193,7 +193,7 @@ def test_missing_credentials_refuse_and_say_what_to_do(
     assert refused.refusal.text == (
         f'The credentials of agent "main" are unavailable: {told}, or name another agent.'
     )
-    names = tuple(dict.fromkeys(one.name for one in missing))[:50]
+    names = tuple(dict.fromkeys(item.name for item in missing))[:50]
     assert len(names) == recorded
     assert refused.facts.credentials == CredentialFacts(profile_ids=("a:b",), missing=names)
 

@@ -135,7 +135,7 @@ def behind(running: RunningLog, tmp_path: Path) -> Process:
 
 
 async def events_of(running: RunningLog, kind: type[E]) -> list[E]:
-    return [one.event for one in await running.events() if isinstance(one.event, kind)]
+    return [event.event for event in await running.events() if isinstance(event.event, kind)]
 
 
 # Of its requester.
@@ -222,15 +222,15 @@ async def test_spawns_of_one_requester_at_once_are_each_recorded_as_a_whole(
     await process.spawn(BUSY)
     spawned = await asyncio.gather(*(process.spawn(BUSY) for _ in range(3)))
     facts = []
-    for one in spawned:
-        events = await running.log.read(limit=20, run_id=one.run.run_id)
+    for run in spawned:
+        events = await running.log.read(limit=20, run_id=run.run.run_id)
         requested, queued = events[0], next(x for x in events if x.envelope.type == "RunQueued")
         assert isinstance(requested.event, SpawnRequested)
         facts.append(requested.event.facts.active_children)
         assert queued.envelope.recorded_at == requested.envelope.recorded_at
-        assert one.position == queued.envelope.position
+        assert run.position == queued.envelope.position
     assert sorted(facts) == [1, 2, 3]
-    assert {one.answer.kind for one in spawned} == {"accepted"}
+    assert {item.answer.kind for item in spawned} == {"accepted"}
 
 
 async def test_requester_stopped_while_its_spawn_is_prepared_spawns_no_more(
@@ -311,7 +311,7 @@ def test_run_whose_requester_shares_by_now_is_not_started_as_it_was_prepared() -
     first = admission_of(command)
     ahead = prepared_for(command, first, room)
     seen = after(first).sessions
-    sharing = {key: one.changed({"shared_position": 3}) for key, one in seen.items()}
+    sharing = {key: value.changed({"shared_position": 3}) for key, value in seen.items()}
     known: tuple[Mapping[str, Session], ...] = ({}, seen, sharing)
     for sessions in known:
         world = DecisionContext({}, sessions, NOW, LaneFacts(0, ()))
@@ -330,7 +330,7 @@ async def test_spawn_prepared_under_another_revision_is_prepared_again(
     process.meanwhile.what = lambda: process.activate(result="other")
     spawned = await process.spawn("agent:main:new")
     assert (spawned.run.stage, spawned.run.config_revision) == ("queued", 2)
-    types = [one.envelope.type for one in (await running.events())[before:]]
+    types = [event.envelope.type for event in (await running.events())[before:]]
     assert types.count("SpawnRequested") == types.count("RunQueued") == 1
 
 
@@ -345,8 +345,10 @@ async def test_limit_lowered_elsewhere_holds_for_a_process_behind(
     assert refused.answer.kind == "forbidden"
     assert (refused.answer.body["rule"], refused.answer.body["limit"]) == ("active_children", 1)
     assert refused.run.config_revision == 3
-    requests = [one for one in await running.events() if isinstance(one.event, SpawnRequested)]
-    assert [one.envelope.provenance.config_revision for one in requests] == [2, 3]
+    requests = [
+        event for event in await running.events() if isinstance(event.event, SpawnRequested)
+    ]
+    assert [event.envelope.provenance.config_revision for event in requests] == [2, 3]
 
 
 @pytest.mark.parametrize("session", [{"mainKey": "work"}, {"scope": "global"}])

@@ -188,13 +188,13 @@ async def test_engine_hears_limit_of_run(running: RunningLog, tmp_path: Path) ->
 
 
 async def test_delivery_target_is_asked_for_root_sessions_alone(work: UnitOfWork, run: Run) -> None:
-    said = {"origin": {"to": " x "}}
+    output = {"origin": {"to": " x "}}
     origin = '{"channel":"discord","accountId":"a","to":"x"}'
-    assert await ask_delivery_target(work, ScriptedHooks(said), run) == origin
+    assert await ask_delivery_target(work, ScriptedHooks(output), run) == origin
     below = run.changed({"requester": run.requester.changed({"depth": 1})})
     bound = run.changed({"delivery_origin": run.requester.origin})
     for other in (below, bound):
-        hooks = ScriptedHooks(said)
+        hooks = ScriptedHooks(output)
         assert await ask_delivery_target(work, hooks, other) is None
         assert hooks.calls == []
 

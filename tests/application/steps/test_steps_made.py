@@ -45,7 +45,7 @@ async def placed(full_workshop: Workshop, spawns: int) -> None:
 
 
 async def count_begun(full_workshop: Workshop) -> int:
-    return sum(isinstance(one.event, StepBegun) for one in await full_workshop.running.events())
+    return sum(isinstance(event.event, StepBegun) for event in await full_workshop.running.events())
 
 
 async def test_a_spawn_begins_its_step_when_another_has_made_its_own(
@@ -60,7 +60,7 @@ async def test_a_spawn_begins_its_step_when_another_has_made_its_own(
     assert await count_begun(full_workshop) == STEPS_AT_ONCE_MAX
     full_workshop.attachments.may_go_on.set()
     spawned = await asyncio.gather(*spawning)
-    assert {one.answer.kind for one in spawned} == {"accepted"}
+    assert {run.answer.kind for run in spawned} == {"accepted"}
     assert await count_begun(full_workshop) == STEPS_AT_ONCE_MAX + 1
 
 
@@ -73,14 +73,14 @@ async def test_a_spawn_that_is_stopped_while_it_waits_has_begun_nothing(
 
     await placed(full_workshop, STEPS_AT_ONCE_MAX + 1)
     events = await full_workshop.running.events()
-    (run_id,) = {one.envelope.provenance.run_id for one in events} - held - {None}
+    (run_id,) = {event.envelope.provenance.run_id for event in events} - held - {None}
     assert run_id is not None
     run = await full_workshop.work.run(run_id)
     await full_workshop.stop(run)
     full_workshop.attachments.may_go_on.set()
     stopped = await waiting
     assert (stopped.answer.kind, stopped.answer.body["rule"]) == ("error", "stopped")
-    assert {one.answer.kind for one in await asyncio.gather(*made)} == {"accepted"}
+    assert {item.answer.kind for item in await asyncio.gather(*made)} == {"accepted"}
     assert await full_workshop.recorded(run, "StepBegun") == []
     assert not (full_workshop.homes / f"porter/.openclaw/attachments/{run_id}").exists()
 
@@ -110,8 +110,9 @@ async def released(workshop: Workshop, run: Run) -> int:
     """Return how often the slot of a run was released."""
     events = await workshop.running.events()
     return sum(
-        one.envelope.type == "ChildReleased" and getattr(one.event, "run_id", None) == run.run_id
-        for one in events
+        event.envelope.type == "ChildReleased"
+        and getattr(event.event, "run_id", None) == run.run_id
+        for event in events
     )
 
 
@@ -147,7 +148,7 @@ async def test_a_spawn_that_is_stopped_while_a_step_is_made_leaves_nothing(
     assert await released(workshop, run) == 1
     (refused,) = await workshop.recorded(run, "SpawnRefused")
     assert refused.rule == "stopped"
-    assert [one.name for one in await workshop.recorded(run, "EffectAttempted")] == steps
+    assert [event.name for event in await workshop.recorded(run, "EffectAttempted")] == steps
 
 
 @pytest.mark.parametrize("ends_by", ["itself", "a stop"])
@@ -196,18 +197,18 @@ async def test_an_undoing_that_fails_is_tried_again_later_by_one_server_at_a_tim
     await workshop.undone(2)
     assert (step.undone, workshop.workspace.undone) == (3, 1)
     await nothing_is_left(workshop)
-    told = [
-        (one.event, one.envelope.recorded_at)
-        for one in await workshop.running.events()
-        if isinstance(one.event, EffectAttempted)
+    events = [
+        (event.event, event.envelope.recorded_at)
+        for event in await workshop.running.events()
+        if isinstance(event.event, EffectAttempted)
     ]
-    failed = [event for event, _ in told if event.has_failed]
-    assert [(one.attempt, one.retry_after_seconds) for one in failed] == [(1, 1), (2, 2)]
-    texts = [await workshop.work.contents.text(one.error) for one in failed if one.error]
+    failed = [event for event, _ in events if event.has_failed]
+    assert [(item.attempt, item.retry_after_seconds) for item in failed] == [(1, 1), (2, 2)]
+    texts = [await workshop.work.contents.text(item.error) for item in failed if item.error]
     assert texts == ["the 1. attempt fails", "the 2. attempt fails"]
-    done = [event for event, _ in told[2:]]
-    assert [(one.name, one.attempt) for one in done] == [("attachments", 3), ("workspace", 1)]
-    first, second, third, _ = (at for _, at in told)
+    done = [event for event, _ in events[2:]]
+    assert [(item.name, item.attempt) for item in done] == [("attachments", 3), ("workspace", 1)]
+    first, second, third, _ = (at for _, at in events)
     assert (second - first).total_seconds() >= 1
     assert (third - second).total_seconds() >= 2
 
@@ -227,15 +228,15 @@ async def test_the_last_failure_is_told_with_the_run_and_each_with_its_event(
     await workshop.undone(2)
     work = workshop.work
     events = await work.log.read(limit=500, run_id=run_id)
-    failed = [one for one in events if one.envelope.type == "EffectAttempted"][:2]
+    failed = [event for event in events if event.envelope.type == "EffectAttempted"][:2]
     for number, event in enumerate(failed, start=1):
         run = await work.registry.run(run_id, at=event.envelope.position)
         assert run is not None
         views = pending_undo_views(run, await work.contents.texts(summary_texts(run)))
-        assert [one.error for one in views if one.failures] == [f"the {number}. attempt fails"]
+        assert [view.error for view in views if view.failures] == [f"the {number}. attempt fails"]
     assert pending_undo_views(await work.run(run_id), {}) == []
     shown = await events_with_texts(events, work.contents)
-    assert [one.texts for one in shown if isinstance(one, EventWithTexts)] == [
+    assert [item.texts for item in shown if isinstance(item, EventWithTexts)] == [
         FailureText(error="the 1. attempt fails"),
         FailureText(error="the 2. attempt fails"),
     ]

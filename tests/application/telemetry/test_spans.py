@@ -110,11 +110,11 @@ USAGE = Usage(input_tokens=10, output_tokens=2, total_tokens=12, cache_read_toke
 
 
 def test_run_has_a_span_for_each_stage() -> None:
-    told = (
+    result = (
         *(requested(label="north"), resolved(), created(plan=plan(model_provider="p", model="m"))),
         *(queued(), claimed(), started(), ended(usage=USAGE)),
     )
-    span, *stages = spans_of_end(recorded(1, told), BELOW)
+    span, *stages = spans_of_end(recorded(1, result), BELOW)
 
     assert (span.trace_id, span.span_id, span.parent_id) == (7, span_id_of(run_id(1)), 70)
     assert (span.name, span.began, span.ended) == ("invoke_agent main", at(1), at(7))
@@ -138,23 +138,23 @@ def test_run_has_a_span_for_each_stage() -> None:
         "spawnlog.label": "north",
         "spawnlog.position": 107,
     }
-    assert [(one.name, one.began, one.ended) for one in stages] == [
+    assert [(stage.name, stage.began, stage.ended) for stage in stages] == [
         ("prepare", at(1), at(3)),
         ("queue", at(4), at(5)),
         ("execute", at(6), at(7)),
     ]
-    assert {one.parent_id for one in stages} == {span.span_id}
-    assert len({one.span_id for one in (span, *stages)}) == 4
+    assert {stage.parent_id for stage in stages} == {span.span_id}
+    assert len({stage.span_id for stage in (span, *stages)}) == 4
 
 
 def test_unexecuted_run_ends_in_its_stage() -> None:
-    told = (requested(), resolved(), overridden(), created(agent_id="steward"), queued())
+    result = (requested(), resolved(), overridden(), created(agent_id="steward"), queued())
     stopped = ended(outcome="stopped", reason="stopped", exit_code=None, result=None)
-    span, *stages = spans_of_end(recorded(1, (*told, stopped)), TOP)
+    span, *stages = spans_of_end(recorded(1, (*result, stopped)), TOP)
     assert span.name == "invoke_agent steward"
     assert span.failure is None
-    assert [one.name for one in span.events] == ["scripts_resolved", "agent_overridden"]
-    assert [(one.name, one.ended) for one in stages] == [("prepare", at(4)), ("queue", at(6))]
+    assert [event.name for event in span.events] == ["scripts_resolved", "agent_overridden"]
+    assert [(stage.name, stage.ended) for stage in stages] == [("prepare", at(4)), ("queue", at(6))]
 
 
 def test_failure_is_named_by_outcome_or_rule() -> None:
@@ -168,13 +168,13 @@ def test_failure_is_named_by_outcome_or_rule() -> None:
 
 def test_continued_run_is_linked_to_the_last() -> None:
     received = message_received()
-    told = (received, planned(), queued(), claimed(), started(), ended())
-    span, *_ = spans_of_end(recorded(2, told), BELOW)
-    assert [one.span_id for one in span.links] == [span_id_of(received.continues)]
+    result = (received, planned(), queued(), claimed(), started(), ended())
+    span, *_ = spans_of_end(recorded(2, result), BELOW)
+    assert [link.span_id for link in span.links] == [span_id_of(received.continues)]
     # A session that a caller's trace opened is one trace as well.
     remote = BELOW._replace(is_parent_remote=True)
-    assert len(spans_of_end(recorded(2, told), remote)[0].links) == 1
-    brought = [*recorded(2, told)]
+    assert len(spans_of_end(recorded(2, result), remote)[0].links) == 1
+    brought = [*recorded(2, result)]
     envelope = brought[0].envelope
     provenance = envelope.provenance._replace(traceparent=f"00-{'7' * 32}-{'8' * 16}-01")
     brought[0] = brought[0]._replace(envelope=envelope._replace(provenance=provenance))
@@ -183,12 +183,12 @@ def test_continued_run_is_linked_to_the_last() -> None:
 
 def test_announcement_is_linked_to_its_run() -> None:
     events = recorded(1, an_announced_run())
-    read = [one for one in events if one.envelope.type in READ_TYPES]
+    read = [event for event in events if event.envelope.type in READ_TYPES]
     span = span_of_announcement(read, BELOW)
     assert span is not None
     assert (span.name, span.parent_id) == ("announce main", 70)
-    assert [one.span_id for one in span.links] == [span_id_of(run_id(1))]
-    recorded_at = [one.envelope.recorded_at for one in events]
+    assert [link.span_id for link in span.links] == [span_id_of(run_id(1))]
+    recorded_at = [event.envelope.recorded_at for event in events]
     assert [span.began, span.ended] == recorded_at[-2:]
     top = span_of_announcement(read, TOP)
     assert top is not None
@@ -196,13 +196,13 @@ def test_announcement_is_linked_to_its_run() -> None:
 
 
 def test_an_announcement_to_nobody_is_no_span() -> None:
-    told = (*an_announced_run()[:-1], announced(disposition="not_required", text=None))
-    assert span_of_announcement(recorded(1, told), TOP) is None
+    result = (*an_announced_run()[:-1], announced(disposition="not_required", text=None))
+    assert span_of_announcement(recorded(1, result), TOP) is None
 
 
 def test_no_attribute_refers_to_a_text() -> None:
     span, *stages = spans_of_end(recorded(1, (*a_claimed_run(), started(), ended())), TOP)
-    values = [value for one in (span, *stages) for value in one.attributes.values()]
+    values = [value for stage in (span, *stages) for value in stage.attributes.values()]
     assert all(isinstance(value, str | int) for value in values)
     assert not [value for value in values if isinstance(value, ContentRef)]
 
@@ -239,7 +239,7 @@ async def test_queued_spans_are_sent_at_close() -> None:
     exporting.start()
     exporting.take(EVENTS)
     await exporting.close()
-    ids = [one.span_id for one in receiver.spans]
+    ids = [span.span_id for span in receiver.spans]
     assert span_id_of(run_id(1)) in ids
     assert span_id_of(run_id(1), "announcement") in ids
     assert exporting.totals.sent == len(ids)

@@ -40,18 +40,18 @@ class Desk:
         self, kind: ClaimKind, holder: str, *, limit: int, lease_seconds: float
     ) -> Sequence[UUID]:
         self.limits.add(limit)
-        taken = [one for one in self.due if one not in self.claimed][:limit]
+        taken = [item for item in self.due if item not in self.claimed][:limit]
         self.claimed.update(taken)
         return taken
 
     async def prolong(
         self, claims: Sequence[ClaimKey], *, lease_seconds: float
     ) -> frozenset[ClaimKey]:
-        self.prolonged = [one.run_id for one in claims]
-        return frozenset(one for one in claims if one.run_id in self.claimed)
+        self.prolonged = [claim.run_id for claim in claims]
+        return frozenset(claim for claim in claims if claim.run_id in self.claimed)
 
     async def release(self, claims: Sequence[ClaimKey]) -> None:
-        self.claimed.difference_update(one.run_id for one in claims)
+        self.claimed.difference_update(claim.run_id for claim in claims)
 
     async def do(self, run_id: UUID) -> None:
         self.at_once += 1
@@ -144,7 +144,9 @@ async def test_failed_work_keeps_its_claim(
     await desk.work.run_all_due()
     assert desk.done == [QUICK, LATER]
     assert desk.claimed == {BROKEN}
-    assert [one.getMessage() for one in caplog.records] == [f"announce of run {BROKEN} failed"]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"announce of run {BROKEN} failed"
+    ]
 
 
 async def test_absent_database_gives_up_the_claim(desk: Desk) -> None:

@@ -268,7 +268,9 @@ SECRET = f"whsec_{base64.b64encode(CANARY).decode()}"
 
 def announce(*webhooks: dict[str, Any]) -> AnnounceSection:
     plain = {"id": "chat", "url": "https://gateway.example/", "secrets": [SECRET]}
-    return AnnounceSection.model_validate({"webhooks": [{**plain, **one} for one in webhooks]})
+    return AnnounceSection.model_validate(
+        {"webhooks": [{**plain, **webhook} for webhook in webhooks]}
+    )
 
 
 @pytest.mark.parametrize(
@@ -448,7 +450,7 @@ def below(channel: dict[str, Any], **accounts: Any) -> dict[str, Any]:
     return {
         "discord": {
             "threadBindings": channel,
-            "accounts": {name: {"threadBindings": one} for name, one in accounts.items()},
+            "accounts": {name: {"threadBindings": account} for name, account in accounts.items()},
         }
     }
 

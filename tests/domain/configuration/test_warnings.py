@@ -83,11 +83,11 @@ def test_unserved_runtime_is_warned() -> None:
     worker = {"type": "worker", "queue": "q"}
     listed = [{"id": "a"}, {"id": "b", "runtime": worker}, {"id": "c", "runtime": COMMAND}]
     found = doubts_of(agents={"defaults": {"runtime": None}, "list": listed})
-    assert [one.pointer for one in found] == ["/agents/list/0", "/agents/list/1"]
+    assert [item.pointer for item in found] == ["/agents/list/0", "/agents/list/1"]
     assert found[0].message.startswith(NO_RUNTIME)
     assert found[1].message.startswith(UNSERVED)
     inherited = doubts_of(agents={"defaults": {"runtime": worker}, "list": listed})
-    assert [one.message.startswith(UNSERVED) for one in inherited] == [True, True]
+    assert [item.message.startswith(UNSERVED) for item in inherited] == [True, True]
 
 
 def test_default_runtime_that_is_missing_is_warned() -> None:
@@ -115,13 +115,13 @@ def test_fallbacks_without_primary_are_warned() -> None:
             ],
         }
     )
-    assert [one.pointer for one in found] == [
+    assert [item.pointer for item in found] == [
         "/agents/defaults/model/fallbacks",
         "/agents/defaults/subagents/model/fallbacks",
         "/agents/list/0/model/fallbacks",
         "/agents/list/0/subagents/model/fallbacks",
     ]
-    assert {one.message for one in found} == {"are ignored because no primary model is set"}
+    assert {item.message for item in found} == {"are ignored because no primary model is set"}
 
 
 def test_replaceable_allowed_name_is_not_warned() -> None:
@@ -148,8 +148,8 @@ def test_thinking_level_that_is_none_is_told() -> None:
 
 @pytest.mark.parametrize("runtime", [COMMAND, None, {"type": "worker", "queue": "q"}])
 def test_default_sandbox_without_provider_is_warned(runtime: object) -> None:
-    told = doubts_of(agents={"defaults": {"sandbox": {"mode": "all"}, "runtime": runtime}})
-    (doubt,) = [one for one in told if "sandbox" in one.pointer]
+    result = doubts_of(agents={"defaults": {"sandbox": {"mode": "all"}, "runtime": runtime}})
+    (doubt,) = [answer for answer in result if "sandbox" in answer.pointer]
 
     assert doubt.pointer == "/agents/defaults/sandbox/mode"
     assert 'sandbox.mode "all"' in doubt.message
@@ -186,7 +186,7 @@ def test_time_limit_beyond_the_longest_is_told(seconds: int, is_cut: bool) -> No
     defaults = {"subagents": {"runTimeoutSeconds": seconds}}
     found = doubts_of(agents={"defaults": defaults})
     place = "/agents/defaults/subagents/runTimeoutSeconds"
-    assert [one.pointer for one in found] == ([place] if is_cut else [])
+    assert [item.pointer for item in found] == ([place] if is_cut else [])
 
 
 # What is doubtful about context scripts, and how many there may be.
@@ -201,9 +201,10 @@ def doubtful(**script: Any) -> list[str]:
     values = agents([{"id": "s", "uri": "/x", **script}])
     found = list(script_warnings(Configuration.model_validate(values)))
     assert all(
-        one.pointer.startswith("/agents/defaults/subagents/contextScripts/run/0/") for one in found
+        item.pointer.startswith("/agents/defaults/subagents/contextScripts/run/0/")
+        for item in found
     )
-    return [f"{one.pointer.rpartition('/')[2]} {one.message}" for one in found]
+    return [f"{item.pointer.rpartition('/')[2]} {item.message}" for item in found]
 
 
 def test_usual_scripts_are_not_warned() -> None:
@@ -221,12 +222,12 @@ def test_usual_scripts_are_not_warned() -> None:
 
 def test_script_setting_without_effect_is_warned() -> None:
     url = "https://example.com/"
-    (told,) = doubtful(uri=url, method="put", format="arguments")
-    assert told.startswith("format has no effect for a URL with PUT")
-    (told,) = doubtful(argMap={"a": "cfg"})
-    assert told.endswith('use format "json"')
-    (told,) = doubtful(uri=url, argMap={"a": "cfg"})
-    assert told.endswith("use method POST")
+    (text,) = doubtful(uri=url, method="put", format="arguments")
+    assert text.startswith("format has no effect for a URL with PUT")
+    (text,) = doubtful(argMap={"a": "cfg"})
+    assert text.endswith('use format "json"')
+    (text,) = doubtful(uri=url, argMap={"a": "cfg"})
+    assert text.endswith("use method POST")
 
 
 def test_plain_http_of_agents_script_is_warned() -> None:
@@ -234,7 +235,9 @@ def test_plain_http_of_agents_script_is_warned() -> None:
     values = agents([], run=[{"id": "s", "uri": "http://10.0.0.1/"}])
     (found,) = script_warnings(Configuration.model_validate(values))
     assert found.pointer == "/agents/list/0/subagents/contextScripts/run/0/uri"
-    assert [str(one) for one in load_values(values).warnings if "plain http" in str(one)]
+    assert [
+        str(warning) for warning in load_values(values).warnings if "plain http" in str(warning)
+    ]
 
 
 def several(count: int, begin: str = "s") -> list[dict[str, Any]]:

@@ -53,14 +53,18 @@ def file(name: str = "a", content: str = "x", encoding: str | None = None) -> Re
     return RequestedAttachment(name, content, encoding)
 
 
-def refusal(asked: list[RequestedAttachment], limits: Attachments = ENABLED) -> tuple[str, str]:
-    verdict = check_attachments(asked, limits)
+def refusal(
+    requested_attachments: list[RequestedAttachment], limits: Attachments = ENABLED
+) -> tuple[str, str]:
+    verdict = check_attachments(requested_attachments, limits)
     assert isinstance(verdict, AttachmentRefusal)
     return verdict.status, verdict.text
 
 
-def accepted(asked: list[RequestedAttachment], limits: Attachments = ENABLED) -> AcceptedFiles:
-    verdict = check_attachments(asked, limits)
+def accepted(
+    requested_attachments: list[RequestedAttachment], limits: Attachments = ENABLED
+) -> AcceptedFiles:
+    verdict = check_attachments(requested_attachments, limits)
     assert isinstance(verdict, AcceptedFiles), verdict
     return verdict
 
@@ -85,8 +89,8 @@ def test_default_limits_of_attachments_are_documented() -> None:
 
 
 def test_name_is_told_on_one_line_and_cut() -> None:
-    told = refusal([file("é/\u0301" + "x" * 240)])[1]
-    assert told == f"attachments_invalid_name (é/\u0301{'x' * 196}…)"
+    result = refusal([file("é/\u0301" + "x" * 240)])[1]
+    assert result == f"attachments_invalid_name (é/\u0301{'x' * 196}…)"
 
 
 @pytest.mark.parametrize(
@@ -105,14 +109,14 @@ def test_invisible_sign_is_shown_by_its_number(name: str, shown: str) -> None:
 
 def test_too_long_name_is_shown_with_its_length() -> None:
     for name, size in (("x" * 256, 256), ("\u00e9" * 200, 400)):
-        told = refusal([file(name)])[1]
-        assert told.startswith(f"attachments_invalid_name ({name[:190]}")
-        assert told.endswith(f"; {size} bytes of UTF-8, at most 255 allowed)")
+        text = refusal([file(name)])[1]
+        assert text.startswith(f"attachments_invalid_name ({name[:190]}")
+        assert text.endswith(f"; {size} bytes of UTF-8, at most 255 allowed)")
 
 
 def test_accepted_file_has_hash_and_printable_type() -> None:
-    asked = RequestedAttachment(" a.txt ", "\u00e9", mime_type=" text/plain ")
-    (judged,) = accepted([asked]).files
+    requested_attachment = RequestedAttachment(" a.txt ", "\u00e9", mime_type=" text/plain ")
+    (judged,) = accepted([requested_attachment]).files
     assert (judged.name, judged.content) == ("a.txt", b"\xc3\xa9")
     assert judged.sha256 == hashlib.sha256(b"\xc3\xa9").hexdigest()
     assert judged.mime_type == "text/plain"
@@ -122,8 +126,8 @@ def test_accepted_file_has_hash_and_printable_type() -> None:
 
 
 def test_representation_shows_no_content() -> None:
-    asked = file("a", "canary")
-    assert "canary" not in f"{asked!r}{accepted([asked])!r}"
+    request = file("a", "canary")
+    assert "canary" not in f"{request!r}{accepted([request])!r}"
 
 
 @pytest.mark.parametrize("request_", hostile_requests(), ids=str)
@@ -131,7 +135,7 @@ def test_hostile_request_is_refused_or_made_harmless(request_: HostileRequest) -
     verdict = check_attachments(request_.asked, LIMITS)
     if request_.refusal is None:
         assert isinstance(verdict, AcceptedFiles), verdict
-        assert tuple(one.name for one in verdict.files) == request_.names
+        assert tuple(file.name for file in verdict.files) == request_.names
     else:
         assert isinstance(verdict, AttachmentRefusal)
         assert verdict.status == "error"
@@ -166,15 +170,15 @@ def test_what_is_accepted_is_within_every_limit(
     given_: list[tuple[str, str, bool]], files: int, size: int, total: int
 ) -> None:
     limits = Attachments(enabled=True, max_files=files, max_file_bytes=size, max_total_bytes=total)
-    asked = [file(name, text, "base64" if coded else None) for name, text, coded in given_]
-    verdict = check_attachments(asked, limits)
+    request = [file(name, text, "base64" if coded else None) for name, text, coded in given_]
+    verdict = check_attachments(request, limits)
     if isinstance(verdict, AttachmentRefusal):
         assert verdict.text
         return
-    assert verdict.count == len(asked) <= files
-    assert all(len(one.content) <= size for one in verdict.files)
-    assert verdict.total_bytes == sum(len(one.content) for one in verdict.files)
-    assert not asked or verdict.total_bytes <= total
+    assert verdict.count == len(request) <= files
+    assert all(len(file.content) <= size for file in verdict.files)
+    assert verdict.total_bytes == sum(len(file.content) for file in verdict.files)
+    assert not request or verdict.total_bytes <= total
 
 
 @pytest.mark.parametrize("sign", ["x", "ä", "😀"])
@@ -330,9 +334,9 @@ def test_attachments_are_counted_and_measured(
         if refuses
         else created(facts=plan_facts())
     )
-    one = the("attachments", requested(attachments=attached), ADMITTED, resolved(), event)
-    assert (one.result, one.text) == ("refused" if refuses else "passed", text)
-    assert one.compared == {
+    explanation = the("attachments", requested(attachments=attached), ADMITTED, resolved(), event)
+    assert (explanation.result, explanation.text) == ("refused" if refuses else "passed", text)
+    assert explanation.compared == {
         "count": attached["count"] if attached else 0,
         "totalBytes": total,
         **dict.fromkeys(EXPLAINED_LIMITS),
@@ -348,6 +352,6 @@ def test_attachments_are_explained_with_their_limits() -> None:
     written = step_taken("attachments", outcome="written")
     request = requested(attachments={"count": 2, "total_bytes": 17, "manifest": ref("manifest")})
     events = request, ADMITTED, resolved(), step_begun(), written, created(facts=plan_facts())
-    one = the("attachments", *events, configuration=configuration)
-    assert one.compared == {"count": 2, "totalBytes": 17, **limits, "written": True}
-    assert (one.result, one.position) == ("passed", 14)
+    explanation = the("attachments", *events, configuration=configuration)
+    assert explanation.compared == {"count": 2, "totalBytes": 17, **limits, "written": True}
+    assert (explanation.result, explanation.position) == ("passed", 14)

@@ -237,7 +237,7 @@ def test_each_refusal_has_its_words() -> None:
         fork_failed_refusal(),
         unreadable_transcript_refusal(),
     )
-    assert {(one.rule, one.status) for one in refusals} == {("context_fork", "error")}
+    assert {(refusal.rule, refusal.status) for refusal in refusals} == {("context_fork", "error")}
 
 
 def facts(mode: ContextMode, tokens: int | None = 7) -> ForkFacts:
@@ -255,7 +255,9 @@ def test_only_a_fork_too_large_has_a_note() -> None:
         "Parent context is too large to fork (100001/100000 tokens); "
         "starting with isolated context instead."
     )
-    assert [fork_note(one) for one in (None, facts("fork"), facts("isolated", None))] == [None] * 3
+    assert [fork_note(item) for item in (None, facts("fork"), facts("isolated", None))] == [
+        None
+    ] * 3
 
 
 def test_impossible_default_fork_is_a_warning() -> None:
@@ -411,10 +413,10 @@ def requester(key: str = "agent:main:main", *, may_yield: bool | None = None) ->
 
 
 def test_only_a_caller_that_can_yield_is_asked_to() -> None:
-    asked = accepted_note(RUN, requester(may_yield=True))
-    assert asked is not None
-    assert asked.startswith("Auto-announce is push-based.")
-    assert "call sessions_yield to end the turn and wait for completion events" in asked
+    text = accepted_note(RUN, requester(may_yield=True))
+    assert text is not None
+    assert text.startswith("Auto-announce is push-based.")
+    assert "call sessions_yield to end the turn and wait for completion events" in text
     assert "sessions_yield" not in str(accepted_note(RUN, requester(may_yield=False)))
 
 

@@ -201,7 +201,8 @@ def test_highest_priority_that_is_configured_wins() -> None:
     assert choice.agent_id == "agent-x"
     assert choice.is_override
     assert [
-        (one.script_id, one.verdict, one.reason, one.agent_id) for one in choice.candidates
+        (candidate.script_id, candidate.verdict, candidate.reason, candidate.agent_id)
+        for candidate in choice.candidates
     ] == [
         ("ghost", "invalid", "not_configured", "nobody"),
         ("bad", "invalid", "invalid_agent_id", None),
@@ -251,9 +252,9 @@ def test_log_line_says_when_none_is_valid() -> None:
     )
 )
 def test_nobody_configured_stands_above_the_winner(proposals: list[tuple[float, str]]) -> None:
-    candidates = [proposal(str(at), *one) for at, one in enumerate(proposals)]
+    candidates = [proposal(str(at), *item) for at, item in enumerate(proposals)]
     choice = choose_override("requested", candidates, CONFIGURED)
-    configured = [one for one in candidates if one.proposed in CONFIGURED]
+    configured = [candidate for candidate in candidates if candidate.proposed in CONFIGURED]
     assert len(choice.candidates) == len(candidates)
     if choice.winner is None:
         assert not configured
@@ -284,7 +285,7 @@ def test_what_is_kept_is_read_as_it_was(raw: bytes, code: int) -> None:
     text_store = TextStore(run_id(1), b"key", lambda: run_id(2))
     reading = read_finished(SCRIPT, finished)
     kept = script_receipt(SCRIPT, finished, reading, text_store)
-    texts = {one.ref.hmac: one.text for one in text_store.contents}
+    texts = {content.ref.hmac: content.text for content in text_store.contents}
     assert kept.output_bytes == len(raw)
     if kept.output is None:
         assert raw == b""

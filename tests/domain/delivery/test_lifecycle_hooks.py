@@ -227,9 +227,9 @@ def test_body_of_an_answer_counts_for_questions_alone() -> None:
     ]
     assert all(call.needs_body for call in questions)
     hooks: tuple[HookName, ...] = get_args(HookName)
-    told = [notification_call(run, hook, origin={}, error=None) for hook in hooks]
-    told += [spawn_failed_call(run, {}), rollback_call(run, nowhere, None)]
-    assert not any(call.needs_body for call in told)
+    result = [notification_call(run, hook, origin={}, error=None) for hook in hooks]
+    result += [spawn_failed_call(run, {}), rollback_call(run, nowhere, None)]
+    assert not any(call.needs_body for call in result)
 
 
 @pytest.mark.parametrize(

@@ -141,10 +141,10 @@ def usage(taken: object, given: object) -> ProvidedEntry:
 
 
 def test_last_usage_counts() -> None:
-    said = ProvidedEntry("text", {"text": "a"})
+    provided_entry = ProvidedEntry("text", {"text": "a"})
     assert last_usage_tokens([]) is None
-    assert last_usage_tokens([said]) is None
-    assert last_usage_tokens([usage(900, 100), usage(5, 2), said]) == 7
+    assert last_usage_tokens([provided_entry]) is None
+    assert last_usage_tokens([usage(900, 100), usage(5, 2), provided_entry]) == 7
     assert last_usage_tokens([usage(None, 3)]) == 3
 
 
@@ -152,18 +152,18 @@ def test_last_usage_counts() -> None:
 
 
 def test_blank_message_hides_no_result() -> None:
-    said: list[ParsedEntry] = [MessageEntry("assistant", "answer")]
+    output: list[ParsedEntry] = [MessageEntry("assistant", "answer")]
     for blank in ("", " \n"):
-        reading = read_entries([*said, MessageEntry("assistant", blank)])
+        reading = read_entries([*output, MessageEntry("assistant", blank)])
         assert (reading.result, reading.entries) == ("answer", 2)
         assert read_entries([MessageEntry("assistant", blank)]).result is None
 
 
 @pytest.mark.parametrize("blank", ["", " \n"])
 def test_blank_result_hides_no_answer(blank: str) -> None:
-    said: list[ParsedEntry] = [ResultEntry("first"), MessageEntry("assistant", "afterthought")]
-    assert read_entries([*said, ResultEntry(blank)]).result == "first"
-    assert read_entries([said[1], ResultEntry(blank)]).result == "afterthought"
+    output: list[ParsedEntry] = [ResultEntry("first"), MessageEntry("assistant", "afterthought")]
+    assert read_entries([*output, ResultEntry(blank)]).result == "first"
+    assert read_entries([output[1], ResultEntry(blank)]).result == "afterthought"
     assert read_entries([ResultEntry(blank)]).result is None
 
 
@@ -172,7 +172,7 @@ def test_usages_beyond_the_limit_are_summed_by_model() -> None:
     reading = read_entries([*often, UsageEntry(7, 7, "a", 3, 4), UsageEntry(5, 5, "new")])
     assert len(reading.usages) == USAGES_MAX
     assert reading.usages[0] == UsageEntry(8, 7, "a", 3, 4)
-    assert sum(one.input_tokens for one in reading.usages) == 1 + USAGES_MAX + 7 + 5
+    assert sum(usage.input_tokens for usage in reading.usages) == 1 + USAGES_MAX + 7 + 5
 
 
 def test_of_plain_output_all_is_the_result() -> None:
@@ -284,24 +284,24 @@ def usage_of(*entries: UsageEntry, planned: str | None = None) -> Usage:
 
 
 def costs(*entries: UsageEntry, planned: str | None = None) -> list[float | None]:
-    return [one.cost_usd for one in usage_of(*entries, planned=planned).models or ()]
+    return [model.cost_usd for model in usage_of(*entries, planned=planned).models or ()]
 
 
 def test_each_model_has_its_share() -> None:
-    told = usage_of(
+    result = usage_of(
         UsageEntry(MILLION, MILLION, "p/m"), UsageEntry(1, 0, "p/x"), UsageEntry(1, 1, "?")
     )
-    shares = [(one.model, one.priced_as, one.cost_usd) for one in told.models or ()]
+    shares = [(model.model, model.priced_as, model.cost_usd) for model in result.models or ()]
     assert shares == [("p/m", "p/m", 3), ("p/x", "p/x", 0.001), ("?", None, None)]
-    assert (told.input_tokens, told.output_tokens) == (MILLION + 2, MILLION + 1)
-    assert told.total_tokens == 2 * MILLION + 3
-    assert total_cost(told) == pytest.approx(3.001)
+    assert (result.input_tokens, result.output_tokens) == (MILLION + 2, MILLION + 1)
+    assert result.total_tokens == 2 * MILLION + 3
+    assert total_cost(result) == pytest.approx(3.001)
 
 
 def test_tokens_of_the_cache_have_prices_of_their_own() -> None:
-    told = usage_of(UsageEntry(MILLION, 0, "p/cached", MILLION, MILLION))
-    assert total_cost(told) == 31
-    assert (told.cache_read_tokens, told.cache_write_tokens) == (MILLION, MILLION)
+    result = usage_of(UsageEntry(MILLION, 0, "p/cached", MILLION, MILLION))
+    assert total_cost(result) == 31
+    assert (result.cache_read_tokens, result.cache_write_tokens) == (MILLION, MILLION)
 
 
 def test_each_report_is_paid_in_the_tier_of_its_input() -> None:
@@ -331,8 +331,8 @@ def test_bare_model_name_is_priced_as_planned_or_unique(
 
 
 def test_too_many_models_share_the_last_place() -> None:
-    told = usage_of(*(UsageEntry(1, 0, f"m{number}") for number in range(MODELS_MAX + 5)))
-    assert [one.input_tokens for one in told.models or ()] == [1] * (MODELS_MAX - 1) + [6]
+    result = usage_of(*(UsageEntry(1, 0, f"m{number}") for number in range(MODELS_MAX + 5)))
+    assert [model.input_tokens for model in result.models or ()] == [1] * (MODELS_MAX - 1) + [6]
 
 
 def test_highest_prices_make_a_finite_cost() -> None:

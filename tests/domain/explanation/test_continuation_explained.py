@@ -63,56 +63,60 @@ def told(
 
 
 def the(rule: str, *events: AnyEvent) -> RuleExplanation:
-    (found,) = [one for one in told(*events) if one.rule == rule]
+    (found,) = [answer for answer in told(*events) if answer.rule == rule]
     return found
 
 
 def results(*events: AnyEvent) -> dict[str, str]:
-    return {one.rule: one.result for one in told(*events)}
+    return {answer.rule: answer.result for answer in told(*events)}
 
 
 def test_accepted_message_passed_all_rules_in_order() -> None:
     events = message(), ADMITTED, planned()
-    assert [one.rule for one in told(*events)] == [*RULES]
+    assert [answer.rule for answer in told(*events)] == [*RULES]
     assert set(results(*events).values()) == {"passed"}
-    assert [one.position for one in told(*events)] == [10] + [12] * (len(RULES) - 1)
-    assert {one.config_revision for one in told(*events)} == {REVISION}
+    assert [answer.position for answer in told(*events)] == [10] + [12] * (len(RULES) - 1)
+    assert {answer.config_revision for answer in told(*events)} == {REVISION}
 
 
 def test_message_alone_is_not_judged_yet() -> None:
-    assert {one.result for one in told(message())} == {"not_judged"}
-    assert {one.text for one in told(message())} == {"not evaluated yet"}
-    assert {one.config_revision for one in told(message())} == {REVISION}
+    assert {answer.result for answer in told(message())} == {"not_judged"}
+    assert {answer.text for answer in told(message())} == {"not evaluated yet"}
+    assert {answer.config_revision for answer in told(message())} == {REVISION}
 
 
 def test_full_places_refuse_before_the_plan() -> None:
     full = message(facts={"active_children": 5, "max_children": 5})
     by = refused(rule="active_children", status="forbidden", step="admission")
-    one = the("active_children", full, by)
-    assert (one.result, one.position, one.step) == ("refused", 11, "admission")
-    assert one.text == "5 of 5 children are active, so no place is free"
-    assert one.compared == {"activeChildren": 5, "maxChildren": 5}
+    explanation = the("active_children", full, by)
+    assert (explanation.result, explanation.position, explanation.step) == (
+        "refused",
+        11,
+        "admission",
+    )
+    assert explanation.text == "5 of 5 children are active, so no place is free"
+    assert explanation.compared == {"activeChildren": 5, "maxChildren": 5}
     assert {results(full, by)[rule] for rule in RULES[1:]} == {"not_judged"}
     assert the("tool_policy", full, by).text == '"active_children" refused the message before'
 
 
 def test_folder_is_that_of_the_run_before() -> None:
-    one = the("workspace", message(), ADMITTED, planned())
-    assert one.text == "the folder of the previous run is kept"
-    assert one.compared == {
+    explanation = the("workspace", message(), ADMITTED, planned())
+    assert explanation.text == "the folder of the previous run is kept"
+    assert explanation.compared == {
         "source": "agent",
         "recorded": "/srv/main",
         "chosen": "/srv/main",
         "kept": True,
     }
     facts = plan_facts(workspace=WorkspaceFacts(source="agent", recorded=None))
-    one = the("workspace", message(), ADMITTED, planned(facts=facts))
-    assert one.text == "the previous run has no recorded folder, and none is chosen"
+    explanation = the("workspace", message(), ADMITTED, planned(facts=facts))
+    assert explanation.text == "the previous run has no recorded folder, and none is chosen"
 
 
 def test_agent_is_that_of_the_session() -> None:
-    one = the("agent_unknown", message(), ADMITTED, planned())
-    assert one.text == 'agent "main" is configured'
+    explanation = the("agent_unknown", message(), ADMITTED, planned())
+    assert explanation.text == 'agent "main" is configured'
 
 
 def test_without_its_message_nothing_can_be_explained() -> None:

@@ -119,11 +119,11 @@ ADMISSION: list[tuple[str, dict[str, Any], bool, dict[str, JsonValue], str]] = [
 def test_rule_of_admission_tells_what_it_compared(
     rule: str, changes: dict[str, Any], refuses: bool, compared: dict[str, Any], text: str
 ) -> None:
-    one = admission(rule, refuses=refuses, **changes)
-    assert (one.compared, one.text) == (compared, text)
-    assert one.result == ("refused" if refuses else "passed")
-    assert (one.step, one.position) == ("admission", 11 if refuses else 10)
-    assert one.config_revision == REVISION
+    explanation = admission(rule, refuses=refuses, **changes)
+    assert (explanation.compared, explanation.text) == (compared, text)
+    assert explanation.result == ("refused" if refuses else "passed")
+    assert (explanation.step, explanation.position) == ("admission", 11 if refuses else 10)
+    assert explanation.config_revision == REVISION
 
 
 @pytest.mark.parametrize(
@@ -143,11 +143,11 @@ def test_allowed_agent_is_explained_with_the_list(
     changes: dict[str, Any], allowed: JsonValue, text: str
 ) -> None:
     given = "target_agent_id" in changes
-    one = admission("allow_agents", agent_id_argument_given=given, **changes)
-    assert (one.result, one.text) == ("passed", text)
-    assert one.compared is not None
-    assert one.compared["allowed"] == allowed
-    assert one.compared["given"] is given
+    explanation = admission("allow_agents", agent_id_argument_given=given, **changes)
+    assert (explanation.result, explanation.text) == ("passed", text)
+    assert explanation.compared is not None
+    assert explanation.compared["allowed"] == allowed
+    assert explanation.compared["given"] is given
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_allowed_agent_is_explained_with_the_list(
 def test_forbidden_agent_is_explained_with_the_list(
     allow_agents: tuple[str, ...] | None, allowed: JsonValue, text: str
 ) -> None:
-    one = admission(
+    explanation = admission(
         "allow_agents",
         refuses=True,
         agent_id_argument_given=True,
@@ -169,8 +169,8 @@ def test_forbidden_agent_is_explained_with_the_list(
         allow_agents=allow_agents,
         allow_agents_from="agent",
     )
-    assert (one.result, one.text) == ("refused", text)
-    assert one.compared == {
+    assert (explanation.result, explanation.text) == ("refused", text)
+    assert explanation.compared == {
         "requesterAgentId": "main",
         "targetAgentId": "steward",
         "given": True,
@@ -184,8 +184,8 @@ def test_forbidden_agent_is_explained_with_the_list(
 
 
 def test_dependencies_are_explained_if_there_are_any() -> None:
-    asked = requested(dependencies=(dependency(), dependency(name=str(TARGET), require="ended")))
-    found = the(WAITS_FOR.name, asked, ADMITTED)
+    request = requested(dependencies=(dependency(), dependency(name=str(TARGET), require="ended")))
+    found = the(WAITS_FOR.name, request, ADMITTED)
     assert (found.step, found.result, found.position) == ("admission", "passed", 10)
     assert found.text == (
         'it is queued when these runs and all their descendants are done: "scout" (run'
@@ -197,8 +197,8 @@ def test_dependencies_are_explained_if_there_are_any() -> None:
 
 
 def test_it_says_where_each_was_met() -> None:
-    asked = requested(dependencies=(dependency(),))
-    found = the(WAITS_FOR.name, asked, ADMITTED, DependencyMet(run_id=TARGET, outcome="success"))
+    request = requested(dependencies=(dependency(),))
+    found = the(WAITS_FOR.name, request, ADMITTED, DependencyMet(run_id=TARGET, outcome="success"))
     assert found.text.endswith(f'"scout" (run {TARGET}), met at 12')
     assert found.compared is not None
     assert str(found.compared["dependencies"]).endswith("'metAt': 12}]")
@@ -207,33 +207,35 @@ def test_it_says_where_each_was_met() -> None:
 def test_batch_is_explained_with_place_and_culprit() -> None:
     members = tuple(run_id(number) for number in (1, 2, 3))
     batch = BatchFacts(batch_id=run_id(9), index=1, run_ids=members)
-    asked = requested(batch=batch)
-    found = the("batch", asked, ADMITTED)
+    request = requested(batch=batch)
+    found = the("batch", request, ADMITTED)
     assert (found.step, found.result) == ("admission", "passed")
     assert found.text == f"task 2 of 3 of batch {run_id(9)}"
     inputs = {"culprit": str(run_id(3)), "index": 3, "batchId": str(run_id(9))}
-    found = the("batch", asked, ADMITTED, refused(rule="batch", step="batch", inputs=inputs))
+    found = the("batch", request, ADMITTED, refused(rule="batch", step="batch", inputs=inputs))
     assert found.result == "refused"
     assert found.text == f"task 3 of the batch (run {run_id(3)}) could not be prepared"
     assert "batch" not in results(requested(), ADMITTED)
 
 
 def test_it_is_not_judged_before_its_turn() -> None:
-    asked = requested(dependencies=(dependency(),))
-    assert the(WAITS_FOR.name, asked).result == "not_judged"
-    found = the(WAITS_FOR.name, asked, refused(rule="depth", status="forbidden", step="admission"))
+    request = requested(dependencies=(dependency(),))
+    assert the(WAITS_FOR.name, request).result == "not_judged"
+    found = the(
+        WAITS_FOR.name, request, refused(rule="depth", status="forbidden", step="admission")
+    )
     assert (found.result, found.text) == ("not_judged", '"depth" refused the spawn before')
-    assert results(asked, ADMITTED, refused(rule="model"))[WAITS_FOR.name] == "passed"
+    assert results(request, ADMITTED, refused(rule="model"))[WAITS_FOR.name] == "passed"
 
 
-_DEPENDENCIES = [one for one in RULES if one.name in names_of("dependencies")]
+_DEPENDENCIES = [rule for rule in RULES if rule.name in names_of("dependencies")]
 
 
 @pytest.mark.parametrize("rule", _DEPENDENCIES, ids=lambda rule: rule.name)
 def test_refusal_is_told_once_with_its_reason(rule: Rule) -> None:
-    asked = requested(dependencies=(dependency(),))
-    events = asked, refused(rule=rule.name, status="error", step="admission")
-    (found,) = [one for one in told(*events) if one.result == "refused"]
+    request = requested(dependencies=(dependency(),))
+    events = request, refused(rule=rule.name, status="error", step="admission")
+    (found,) = [answer for answer in told(*events) if answer.result == "refused"]
     assert (found.rule, found.text, found.position) == (rule.name, rule.when, 11)
     assert WAITS_FOR.name not in results(*events)
 
@@ -253,19 +255,19 @@ class Explained(NamedTuple):
 
 def timeout(argument: float | None, seconds: int, source: str, text: str) -> Explained:
     """Return the explanation of a requested timeout besides the configured 600 s."""
-    told = {"argument": argument, "configured": 600, "seconds": seconds, "source": source}
+    result = {"argument": argument, "configured": 600, "seconds": seconds, "source": source}
     facts = {
         "run_timeout": TimeoutFacts(argument=argument, configured=600),
         "plan": {"run_timeout_seconds": seconds, "run_timeout_source": source},
     }
-    return Explained("run_timeout", facts, text, told)
+    return Explained("run_timeout", facts, text, result)
 
 
 def profiles(found: tuple[str, ...], given: tuple[str, ...], text: str) -> Explained:
     """Return the explanation of profiles: those found, and those given to the child."""
-    told = {"profileIds": [*found], "given": [*given], "missing": []}
+    result = {"profileIds": [*found], "given": [*given], "missing": []}
     facts = {"credentials": CredentialFacts(profile_ids=found), "plan": {"auth_profiles": given}}
-    return Explained("credentials", facts, text, told)
+    return Explained("credentials", facts, text, result)
 
 
 AGENT = {"agentId": "main", "requestedAgentId": "main"}
@@ -273,7 +275,7 @@ NO_NAME = ModelVerdict(source="argument", reference=None, verdict="no_name")
 NO_MODEL: dict[str, Any] = {"served_models": None, "plan": {"model_applied": None}}
 NOT_CHOSEN = {"servedModels": None, "chosen": None, "applied": None}
 KEYS = tuple(f"KEY_{number}" for number in range(12))
-TEN_KEYS = ", ".join(f'"{one}"' for one in KEYS[:10])
+TEN_KEYS = ", ".join(f'"{key}"' for key in KEYS[:10])
 OWN_FOLDER = {"source": "agent", "recorded": None, "chosen": "/srv/main"}
 FOLDER = {"given": False, "workspaceRoots": None}
 
@@ -362,15 +364,18 @@ PLAN: list[Explained] = [
 
 @pytest.mark.parametrize("row", PLAN, ids=lambda row: f"{row.rule}: {row.text}"[:40])
 def test_rule_of_the_plan_tells_what_it_compared(row: Explained) -> None:
-    one = (refused_by if row.refuses else of_the_plan)(row.rule, **{**row.facts})
-    assert (one.text, one.compared) == (row.text, row.compared)
-    assert (one.result, one.position) == ("refused" if row.refuses else "passed", 13)
+    explanation = (refused_by if row.refuses else of_the_plan)(row.rule, **{**row.facts})
+    assert (explanation.text, explanation.compared) == (row.text, row.compared)
+    assert (explanation.result, explanation.position) == (
+        "refused" if row.refuses else "passed",
+        13,
+    )
 
 
 def test_unknown_override_is_explained_with_the_replaced_agent() -> None:
     events = requested(), ADMITTED, resolved(), overridden(), refused(rule="agent_unknown")
-    one = the("agent_unknown", *events)
-    assert one.text == 'agent "steward", named in place of "main", is not configured'
+    explanation = the("agent_unknown", *events)
+    assert explanation.text == 'agent "steward", named in place of "main", is not configured'
 
 
 SANDBOXES: list[tuple[dict[str, Any], bool, str]] = [
@@ -401,10 +406,10 @@ SANDBOXES: list[tuple[dict[str, Any], bool, str]] = [
 @pytest.mark.parametrize(("changes", "refuses", "text"), SANDBOXES)
 def test_sandbox_tells_what_was_compared(changes: dict[str, Any], refuses: bool, text: str) -> None:
     sandbox = fact_of(SandboxFacts, {**SANDBOX, **changes})
-    one = (refused_by if refuses else of_the_plan)("sandbox", sandbox=sandbox)
-    assert one.text == f"sandbox.mode {text}"
-    assert one.compared == sandbox.members()
-    assert one.result == ("refused" if refuses else "passed")
+    explanation = (refused_by if refuses else of_the_plan)("sandbox", sandbox=sandbox)
+    assert explanation.text == f"sandbox.mode {text}"
+    assert explanation.compared == sandbox.members()
+    assert explanation.result == ("refused" if refuses else "passed")
 
 
 # Explanations name the lists and roots of the revision that the decision was made under.
@@ -418,22 +423,25 @@ def test_tool_policy_is_explained_with_its_lists() -> None:
     lists = {"alsoAllow": ["read"], "deny": ["exec"]}
     under = configured(tools={"subagents": {"tools": lists}})
     events = requested(), ADMITTED, resolved(), created(facts=plan_facts())
-    one = the("tool_policy", *events, configuration=under)
-    assert one.compared is not None
-    assert one.compared["configured"] == {
+    explanation = the("tool_policy", *events, configuration=under)
+    assert explanation.compared is not None
+    assert explanation.compared["configured"] == {
         "allow": None,
         "alsoAllow": ["read"],
         "deny": ["exec"],
         "at": "tools.subagents.tools",
     }
-    assert one.text == (
+    assert explanation.text == (
         'tools of role "orchestrator", by tools.subagents.tools: every tool, 0 denied'
     )
-    one = the("tool_policy", *events, configuration=configured())
-    assert one.compared is not None
+    explanation = the("tool_policy", *events, configuration=configured())
+    assert explanation.compared is not None
     nothing = dict.fromkeys(("allow", "alsoAllow", "deny"))
-    assert one.compared["configured"] == {**nothing, "at": "built-in"}
-    assert one.text == 'tools of role "orchestrator", by the built-in lists: every tool, 0 denied'
+    assert explanation.compared["configured"] == {**nothing, "at": "built-in"}
+    assert (
+        explanation.text
+        == 'tools of role "orchestrator", by the built-in lists: every tool, 0 denied'
+    )
 
 
 def test_workspace_tells_the_roots_as_the_file_writes_them() -> None:
@@ -442,34 +450,37 @@ def test_workspace_tells_the_roots_as_the_file_writes_them() -> None:
     folder = WorkspaceFacts(source="requester", recorded=None)
     events = request, ADMITTED, resolved()
     gone = refused(rule="workspace", facts=plan_facts(workspace=folder))
-    one = the("workspace", *events, gone, configuration=under)
-    assert one.compared is not None
-    assert one.compared["workspaceRoots"] == ["${HARBOUR}/work", "~/x"]
-    assert one.text == (
+    explanation = the("workspace", *events, gone, configuration=under)
+    assert explanation.compared is not None
+    assert explanation.compared["workspaceRoots"] == ["${HARBOUR}/work", "~/x"]
+    assert explanation.text == (
         'the folder of the requester cannot be used; workspaceRoots: "${HARBOUR}/work", "~/x"'
     )
-    one = the("workspace", *events, gone, configuration=configured())
-    assert one.text == "the folder of the requester cannot be used; workspaceRoots: none"
-    one = the("workspace", *events, created(facts=plan_facts()), configuration=under)
-    assert one.text == "the folder of the agent is used"
+    explanation = the("workspace", *events, gone, configuration=configured())
+    assert explanation.text == "the folder of the requester cannot be used; workspaceRoots: none"
+    explanation = the("workspace", *events, created(facts=plan_facts()), configuration=under)
+    assert explanation.text == "the folder of the agent is used"
 
 
 def test_tools_and_capabilities_are_those_of_the_role() -> None:
-    one = of_the_plan(
+    explanation = of_the_plan(
         "tool_policy", plan={"tools_allow": ("read",), "tools_deny": ("exec", "cron")}
     )
-    assert one.text == 'tools of role "orchestrator": 1 allowed, 2 denied'
-    assert one.compared == {
+    assert explanation.text == 'tools of role "orchestrator": 1 allowed, 2 denied'
+    assert explanation.compared == {
         "role": "orchestrator",
         "allow": ["read"],
         "deny": ["exec", "cron"],
         "configured": None,
     }
     assert of_the_plan("tool_policy").text == 'tools of role "orchestrator": every tool, 0 denied'
-    one = of_the_plan("capabilities")
-    assert one.text == 'depth 1 of at most 2 has role "orchestrator" and control scope "children"'
-    assert one.compared is not None
-    assert one.compared["maxDepth"] == 2
+    explanation = of_the_plan("capabilities")
+    assert (
+        explanation.text
+        == 'depth 1 of at most 2 has role "orchestrator" and control scope "children"'
+    )
+    assert explanation.compared is not None
+    assert explanation.compared["maxDepth"] == 2
 
 
 def test_preamble_is_explained_with_both_sizes() -> None:
@@ -478,7 +489,7 @@ def test_preamble_is_explained_with_both_sizes() -> None:
     ) -> RuleExplanation:
         pieces = (ref("kept"),) if kept else ()
         ingredients = tuple(
-            Ingredient(source="preamble", position="preamble", content=one) for one in pieces
+            Ingredient(source="preamble", position="preamble", content=piece) for piece in pieces
         )
         child = created(facts=plan_facts(), ingredients=ingredients, preamble=sizes)
         return the("preamble", requested(preamble=given), ADMITTED, resolved(), child)

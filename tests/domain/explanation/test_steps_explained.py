@@ -38,12 +38,12 @@ def test_behind_the_rule_of_admission_that_refused_nothing_was_judged(rule: str)
     found = results(*events)
     names = [*ADMISSION_RULES]
     place = names.index(rule)
-    assert [found[one] for one in names] == [
+    assert [found[name] for name in names] == [
         *["passed"] * place,
         "refused",
         *["not_judged"] * (len(names) - place - 1),
     ]
-    assert {found[one] for one in BEHIND_ADMISSION} == {"not_judged"}
+    assert {found[item] for item in BEHIND_ADMISSION} == {"not_judged"}
     behind = the("capabilities", *events)
     assert behind.text == f'"{rule}" refused the spawn before'
     assert (behind.compared, behind.position) == (None, None)
@@ -51,10 +51,10 @@ def test_behind_the_rule_of_admission_that_refused_nothing_was_judged(rule: str)
 
 def test_rules_are_explained_in_order() -> None:
     events = requested(), ADMITTED, resolved(), created(facts=plan_facts())
-    assert [one.rule for one in told(*events)] == [*ADMISSION_RULES, *BEHIND_ADMISSION]
+    assert [answer.rule for answer in told(*events)] == [*ADMISSION_RULES, *BEHIND_ADMISSION]
     assert set(results(*events).values()) == {"passed"}
     admission = [10] * len(ADMISSION_RULES)
-    assert [one.position for one in told(*events)] == [*admission, *[12] * 2, *[13] * 15]
+    assert [answer.position for answer in told(*events)] == [*admission, *[12] * 2, *[13] * 15]
 
 
 def test_events_without_a_request_are_an_error() -> None:
@@ -87,12 +87,12 @@ def test_stop_is_told_last_and_leaves_the_rest_unjudged() -> None:
 
 def test_rule_without_recorded_facts_is_not_recorded() -> None:
     events = requested(), ADMITTED, resolved()
-    assert {results(*events, created())[one] for one in PLAN_RULES} == {"not_recorded"}
-    one = the("model", *events, created())
-    assert (one.compared, one.text) == (None, NOT_RECORDED)
-    one = the("thinking", *events, refused(rule="thinking", facts=None))
-    assert (one.result, one.compared) == ("refused", None)
-    assert one.text == f"refused; the compared values were {NOT_RECORDED}"
+    assert {results(*events, created())[plan_rule] for plan_rule in PLAN_RULES} == {"not_recorded"}
+    explanation = the("model", *events, created())
+    assert (explanation.compared, explanation.text) == (None, NOT_RECORDED)
+    explanation = the("thinking", *events, refused(rule="thinking", facts=None))
+    assert (explanation.result, explanation.compared) == ("refused", None)
+    assert explanation.text == f"refused; the compared values were {NOT_RECORDED}"
 
 
 def test_no_free_text_of_a_request_is_in_its_explanation() -> None:
@@ -103,7 +103,7 @@ def test_no_free_text_of_a_request_is_in_its_explanation() -> None:
         "options": SpawnOptions(),
     }
     events = requested(**hidden), ADMITTED, resolved(), created(facts=plan_facts())
-    text = " ".join(one.to_json().decode() for one in told(*events))
+    text = " ".join(answer.to_json().decode() for answer in told(*events))
     assert ref("hidden").hmac not in text
     assert str(ref("hidden").id) not in text
 
@@ -119,17 +119,19 @@ def test_scripts_are_explained_without_their_texts() -> None:
         receipt("mute", "empty", exit_code=0),
     )
     scripts = [
-        one
-        for one in told(requested(), ADMITTED, resolved(receipts=receipts))
-        if one.rule == "context_scripts"
+        answer
+        for answer in told(requested(), ADMITTED, resolved(receipts=receipts))
+        if answer.rule == "context_scripts"
     ]
-    assert [one.text for one in scripts] == [
+    assert [script.text for script in scripts] == [
         'script "who" returned a text for the prompt, and proposed "steward"',
         'script "slow" failed; it refuses nothing and proposes no agent',
         'script "rest" was skipped',
         'script "mute" returned no text',
     ]
-    assert {(one.result, one.step, one.position) for one in scripts} == {("passed", "scripts", 12)}
+    assert {(script.result, script.step, script.position) for script in scripts} == {
+        ("passed", "scripts", 12)
+    }
     assert scripts[0].compared == {
         "id": "who",
         "outcome": "injected",
@@ -143,13 +145,13 @@ def test_scripts_are_explained_without_their_texts() -> None:
 
 def test_reused_script_output_names_its_run() -> None:
     receipts = (receipt("who", "injected", exit_code=0, reused_from=run_id(9)),)
-    one = the("context_scripts", requested(), ADMITTED, resolved(receipts=receipts))
-    assert one.text == (
+    explanation = the("context_scripts", requested(), ADMITTED, resolved(receipts=receipts))
+    assert explanation.text == (
         'script "who" returned a text for the prompt; it was not run: its recorded output for'
         f" run {run_id(9)} was reused"
     )
-    assert one.compared is not None
-    assert one.compared["reusedFrom"] == str(run_id(9))
+    assert explanation.compared is not None
+    assert explanation.compared["reusedFrom"] == str(run_id(9))
 
 
 def test_override_is_explained_with_both_agents() -> None:
@@ -160,12 +162,12 @@ def test_override_is_explained_with_both_agents() -> None:
         resolved(candidates=candidates),
         overridden(candidates=candidates),
     )
-    one = the("override", *events)
-    assert one.text == '"steward" replaced "main" by script "who"'
-    assert (one.result, one.position) == ("passed", 13)
-    assert one.compared is not None
-    assert (one.compared["from"], one.compared["to"]) == ("main", "steward")
-    assert [c["verdict"] for c in one.members()["compared"]["candidates"]] == [
+    explanation = the("override", *events)
+    assert explanation.text == '"steward" replaced "main" by script "who"'
+    assert (explanation.result, explanation.position) == ("passed", 13)
+    assert explanation.compared is not None
+    assert (explanation.compared["from"], explanation.compared["to"]) == ("main", "steward")
+    assert [c["verdict"] for c in explanation.members()["compared"]["candidates"]] == [
         "winner",
         "invalid_agent_id",
     ]
@@ -184,8 +186,8 @@ def test_override_is_explained_with_both_agents() -> None:
     ],
 )
 def test_without_an_override_the_agent_stays(candidates: tuple[Candidate, ...], text: str) -> None:
-    one = the("override", requested(), ADMITTED, resolved(candidates=candidates))
-    assert (one.result, one.text, one.position) == ("passed", text, 12)
+    explanation = the("override", requested(), ADMITTED, resolved(candidates=candidates))
+    assert (explanation.result, explanation.text, explanation.position) == ("passed", text, 12)
 
 
 # The steps of a preparation, explained from what was recorded of each.
@@ -226,28 +228,28 @@ def by(rule: str, *steps: AnyEvent, step: str | None = None, **request: Any) -> 
 def test_step_taken_is_explained_at_its_event() -> None:
     steps = [event for name in STEP_RULES for event in made(name)]
     events = of_created(*steps, context_mode="fork", **ALL)
-    lines = [one for one in told(*events) if one.rule in STEP_RULES]
-    assert [(one.rule, one.result, one.position) for one in lines] == [
+    lines = [answer for answer in told(*events) if answer.rule in STEP_RULES]
+    assert [(line.rule, line.result, line.position) for line in lines] == [
         ("thread_binding", "passed", 14),
         ("context_fork", "passed", 16),
         ("attachments", "passed", 18),
         ("context_engine", "passed", 20),
     ]
-    assert [one.text for one in lines] == [
+    assert [line.text for line in lines] == [
         "a thread was bound for the child",
         "the child starts with 4 entries with 100000 tokens of at most 100000",
         "1 file(s) with 3 bytes in total are attached",
         "the context engine prepared the child, and can undo it",
     ]
-    shown = " ".join(one.to_json().decode() for one in lines)
+    shown = " ".join(line.to_json().decode() for line in lines)
     assert ref("hidden").hmac not in shown
     assert str(ref("hidden").id) not in shown
 
 
 def test_unrequested_steps_are_explained_at_the_session() -> None:
-    lines = [one for one in told(*of_created()) if one.rule in STEP_RULES]
-    assert [(one.result, one.position) for one in lines] == [("passed", 13)] * 4
-    assert [one.text for one in lines] == [
+    lines = [answer for answer in told(*of_created()) if answer.rule in STEP_RULES]
+    assert [(line.result, line.position) for line in lines] == [("passed", 13)] * 4
+    assert [line.text for line in lines] == [
         "no thread was requested",
         "the child starts without its requester's conversation",
         "no files are attached",
@@ -264,9 +266,9 @@ def test_unrequested_steps_are_explained_at_the_session() -> None:
 )
 def test_impossible_fork_is_explained_with_its_facts(fork: ForkFacts, text: str) -> None:
     taken = made("context_fork", outcome="isolated", made=False, fork=fork)
-    one = the("context_fork", *of_created(*taken, **IN_A_THREAD))
-    assert (one.result, one.text) == ("passed", text)
-    assert one.compared == {
+    explanation = the("context_fork", *of_created(*taken, **IN_A_THREAD))
+    assert (explanation.result, explanation.text) == ("passed", text)
+    assert explanation.compared == {
         "asked": None,
         "thread": True,
         "sameAgent": True,
@@ -334,9 +336,9 @@ def test_refusing_step_is_explained_by_its_progress(
     rule: str, steps: tuple[AnyEvent, ...], request_: dict[str, Any], text: str
 ) -> None:
     events = by(rule, *steps, **request_)
-    one = the(rule, *events)
-    assert (one.result, one.text, one.step) == ("refused", text, rule)
-    assert one.position == 9 + len(events)
+    explanation = the(rule, *events)
+    assert (explanation.result, explanation.text, explanation.step) == ("refused", text, rule)
+    assert explanation.position == 9 + len(events)
     names: list[str] = [*STEP_RULES]
     found = results(*events)
     assert {found[name] for name in names[names.index(rule) + 1 :]} <= {"not_judged"}
@@ -356,12 +358,19 @@ def test_unreached_step_is_not_judged() -> None:
 
 def test_step_is_under_way_until_taken_or_stopped() -> None:
     begun = before(*made("thread_binding"), step_begun("context_fork"), **ALL)
-    one = the("context_fork", *begun)
-    assert (one.result, one.text, one.position) == ("not_judged", "in progress", None)
+    explanation = the("context_fork", *begun)
+    assert (explanation.result, explanation.text, explanation.position) == (
+        "not_judged",
+        "in progress",
+        None,
+    )
     assert results(*begun)["thread_binding"] == "passed"
     stopped = (*begun, refused(rule="stopped", step="scripts-resolved"))
-    one = the("context_fork", *stopped)
-    assert (one.result, one.text) == ("not_judged", 'in progress when "stopped" refused the spawn')
+    explanation = the("context_fork", *stopped)
+    assert (explanation.result, explanation.text) == (
+        "not_judged",
+        'in progress when "stopped" refused the spawn',
+    )
     assert told(*stopped)[-1].rule == "stopped"
 
 
@@ -374,19 +383,25 @@ def test_unrecorded_thread_is_not_recorded() -> None:
 
 def test_folder_that_was_made_is_told_with_the_workspace() -> None:
     steps = step_begun("workspace"), step_taken("workspace")
-    one = the("workspace", *of_created(*steps))
-    assert one.text == "the folder of the agent is used, and was created for the child"
-    assert one.compared is not None
-    assert one.compared["made"] is True
-    one = the("workspace", *by("thread_binding", **IN_A_THREAD))
-    assert one.compared is not None
-    assert one.compared["made"] is None
+    explanation = the("workspace", *of_created(*steps))
+    assert explanation.text == "the folder of the agent is used, and was created for the child"
+    assert explanation.compared is not None
+    assert explanation.compared["made"] is True
+    explanation = the("workspace", *by("thread_binding", **IN_A_THREAD))
+    assert explanation.compared is not None
+    assert explanation.compared["made"] is None
 
 
 def test_respawned_transcript_is_explained_with_its_run() -> None:
     respawn = RespawnFacts(run_id=run_id(7), transcript_up_to=3)
     events = by("context_fork", step_begun("context_fork"), respawn=respawn)
-    one = the("context_fork", *events)
-    assert one.text == f"the transcript of run {run_id(7)} was requested, but could not be read"
-    assert one.compared is not None
-    assert (one.compared["respawnedFrom"], one.compared["upTo"]) == (str(run_id(7)), 3)
+    explanation = the("context_fork", *events)
+    assert (
+        explanation.text
+        == f"the transcript of run {run_id(7)} was requested, but could not be read"
+    )
+    assert explanation.compared is not None
+    assert (explanation.compared["respawnedFrom"], explanation.compared["upTo"]) == (
+        str(run_id(7)),
+        3,
+    )

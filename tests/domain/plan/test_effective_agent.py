@@ -247,7 +247,7 @@ def test_secrets_stay_the_references_they_are() -> None:
     )
 
     assert values["spawnlog"]["databaseUrl"] == {"$secret": "/spawnlog/databaseUrl"}
-    assert [one["token"] for one in values["spawnlog"]["tokens"]] == sources
+    assert [token["token"] for token in values["spawnlog"]["tokens"]] == sources
     assert values["agents"]["defaults"]["runtime"]["env"] == {"KEY": reference}
 
 
@@ -268,7 +268,7 @@ def test_effective_values_are_those_of_a_child(rules: Rules, pick: int) -> None:
     agent_id = ids[pick % len(ids)]
     values = effective_agent_values(pinned.configuration, agent_id)
     assert values is not None
-    shown = {one.key: one.value for one in values}
+    shown = {value.key: value.value for value in values}
     run = asked(agent_id, {"agent_id": "somebody", "sandboxed": False})
     planned = plan_spawn(run, pinned, configurations.workspaces)
     _require_as_shown(planned, shown)
@@ -287,8 +287,8 @@ def _require_as_shown(planned: PlannedChild | RefusedChild, shown: dict[str, Any
     plan, tools = planned.plan, shown[f"tools.{planned.capabilities.role}"]
     model = f"{plan.model_provider}/{plan.model}" if plan.model_provider else plan.model
     assert (model or OWN_CHOICE) == shown["model"]
-    models = [(one["model"], one["verdict"]) for one in shown["models"]]
-    assert [_reference(one) for one in planned.facts.models or ()] == models
+    models = [(model["model"], model["verdict"]) for model in shown["models"]]
+    assert [_reference(model) for model in planned.facts.models or ()] == models
     assert plan.thinking == shown["thinking"]
     assert plan.runtime == shown["runtime.type"]
     assert plan.sandboxed == is_boxed

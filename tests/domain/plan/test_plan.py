@@ -273,7 +273,7 @@ def test_star_stands_for_any_text(pattern: str, tool: str, matches: bool) -> Non
 
 
 def file(*profiles: AuthProfile, skipped: tuple[str, ...] = ()) -> ProfileFile:
-    return ProfileFile(profiles, tuple(SkippedProfile(one, "why") for one in skipped))
+    return ProfileFile(profiles, tuple(SkippedProfile(item, "why") for item in skipped))
 
 
 def profile(profile_id: str, env_name: str = "OPENAI_API_KEY") -> AuthProfile:
@@ -281,7 +281,7 @@ def profile(profile_id: str, env_name: str = "OPENAI_API_KEY") -> AuthProfile:
 
 
 def whose(found: tuple[FoundProfile, ...]) -> list[tuple[str, str]]:
-    return [(one.profile.id, "own" if one.is_own else "main") for one in found]
+    return [(item.profile.id, "own" if item.is_own else "main") for item in found]
 
 
 @pytest.mark.parametrize(
@@ -328,8 +328,8 @@ FILES = st.lists(
 def test_each_variable_has_one_profile_own_first(own: ProfileFile, main: ProfileFile) -> None:
     found = merge_profiles(own, main)
     chosen = select_profiles(found, ())
-    names = [one.profile.env_name for one in chosen]
-    assert names == sorted({one.profile.env_name for one in found})
+    names = [item.profile.env_name for item in chosen]
+    assert names == sorted({item.profile.env_name for item in found})
     for one in chosen:
         assert one.is_own or one.profile.env_name not in {mine.env_name for mine in own.profiles}
 
@@ -402,7 +402,10 @@ PLACES = ("argument", "agent_subagents", "defaults_subagents", "caller", "agent"
 
 
 def verdicts(plan: ModelPlan) -> list[tuple[str, str | None, str]]:
-    return [(one.source, one.reference, one.verdict) for one in plan.verdicts]
+    return [
+        (verdict_line.source, verdict_line.reference, verdict_line.verdict)
+        for verdict_line in plan.verdicts
+    ]
 
 
 def settings_of(named: dict[str, str]) -> ModelSettings:

@@ -358,8 +358,8 @@ def test_every_value_is_one_line_of_json(values: list[tuple[str, object]]) -> No
     assert len(lines) == 1 + len(values)
     for line, (_, value) in zip(lines[1:], values, strict=True):
         assert line.isprintable()
-        told = json.loads(compact_json(value).encode("utf-8", "replace"))
-        assert line.endswith(json.dumps(told, ensure_ascii=False, separators=(",", ":"))) or (
+        answer = json.loads(compact_json(value).encode("utf-8", "replace"))
+        assert line.endswith(json.dumps(answer, ensure_ascii=False, separators=(",", ":"))) or (
             "\\u" in line or "\\" in line
         )
 
@@ -403,9 +403,9 @@ def test_what_imitates_a_prompt_stays_inside_its_marks(text: str) -> None:
     assert bool(pointer) == is_cut
     inside = imitated.partition(BEGIN)[2].partition(END)[0]
     (line,) = inside.strip("\n").splitlines()
-    told = json.loads(line)
+    answer = json.loads(line)
     if text in WORDS.values():
-        assert told == text.replace("\0", "\ufffd")
+        assert answer == text.replace("\0", "\ufffd")
 
 
 def test_long_text_is_cut_between_signs() -> None:
@@ -496,11 +496,11 @@ def test_files_follow_all_other_parts(
 
 
 @examples(60)
-@given(sly.filter(lambda one: one.strip("\n").strip() != ""))
+@given(sly.filter(lambda text: text.strip("\n").strip() != ""))
 def test_part_of_a_file_is_heading_and_text(said: str) -> None:
     surroundings = PromptSections(bootstrap=(BootstrapFile("TOOLS.md", said),))
     prompt = compose_prompt(CHILD, task_pieces("T"), surroundings)
-    (part,) = [one for one in prompt.parts if one.source == "bootstrap:TOOLS.md"]
+    (part,) = [part for part in prompt.parts if part.source == "bootstrap:TOOLS.md"]
     held = prompt.system_prompt.encode()[part.start : part.end].decode()
     assert held == replace_unstorable("## TOOLS.md\n\n" + said.strip("\n"))
 
@@ -511,12 +511,14 @@ def test_files_stay_within_their_limits_and_in_order(
     brought: list[BootstrapFile], chars_max: int, total: int
 ) -> None:
     within = select_bootstrap_files(brought, BootstrapLimits(chars_max, total))
-    said = [one for one in brought if one.text.strip()]
-    kept = [one.text.partition("\n\n[truncated: ")[0] for one in within.files]
-    assert [one.name for one in within.files] == [one.name for one in said][: len(within.files)]
-    assert all(was.text.startswith(now) for was, now in zip(said, kept, strict=False))
+    items = [item for item in brought if item.text.strip()]
+    kept = [file.text.partition("\n\n[truncated: ")[0] for file in within.files]
+    assert [file.name for file in within.files] == [line.name for line in items][
+        : len(within.files)
+    ]
+    assert all(was.text.startswith(now) for was, now in zip(items, kept, strict=False))
     assert sum(map(len, kept)) <= total
-    assert all(len(one) <= chars_max for one in kept)
+    assert all(len(item) <= chars_max for item in kept)
 
 
 GOLDEN = Path(__file__).parents[2] / "golden_prompts"
@@ -538,8 +540,8 @@ def prompt(
 
 
 def continuation(surroundings: PromptSections | None = None, **more: Any) -> ComposedPrompt:
-    said = "And the boats outside?\n\nCount those by the pier, too — all of them."
-    return compose_continuation(child(1, 1, **more), said, surroundings)
+    text = "And the boats outside?\n\nCount those by the pier, too — all of them."
+    return compose_continuation(child(1, 1, **more), text, surroundings)
 
 
 def child(depth: int, deepest: int, **more: Any) -> ChildFacts:
@@ -613,7 +615,7 @@ SHAPES = {
 
 
 def file_text(composed: ComposedPrompt) -> str:
-    parts = (f"{one.of} {one.start}-{one.end} {one.source}" for one in composed.parts)
+    parts = (f"{part.of} {part.start}-{part.end} {part.source}" for part in composed.parts)
     return DASHES.join((composed.system_prompt, composed.message, "\n".join(parts))) + "\n"
 
 

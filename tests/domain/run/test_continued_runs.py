@@ -96,9 +96,9 @@ def due_at(*events: RunEvent) -> tuple[str, datetime]:
 
 
 def test_message_is_the_beginning_of_a_run() -> None:
-    asked = requester(depth=1, run_id=run_id(7), spawned_by="agent:main:main")
+    request = requester(depth=1, run_id=run_id(7), spawned_by="agent:main:main")
     event = continued.message_received(
-        requester=asked,
+        requester=request,
         depth=2,
         agent_id="steward",
         label="words",
@@ -116,7 +116,7 @@ def test_message_is_the_beginning_of_a_run() -> None:
     assert (run.stage, run.version, run.created_position) == ("requested", 1, 12)
     assert (run.created_at, run.epoch, run.holder) == (stamp(12).recorded_at, 1, None)
     assert (run.run_id, run.session_id, run.child_session_key) == (run_id(2), run_id(1001), CHILD)
-    assert (run.requester, run.depth, run.label) == (asked, 2, "words")
+    assert (run.requester, run.depth, run.label) == (request, 2, "words")
     assert (run.agent_id, run.requested_agent_id) == ("steward", "steward")
     assert (run.task, run.options, run.config_revision) == (ref("and then?"), SESSION, 9)
     assert (run.model_argument, run.thinking_argument) == (ref("model"), ref("thinking"))
@@ -256,7 +256,7 @@ def test_message_waits_behind_those_that_wait() -> None:
     first = given(*STARTED).when(continued.queue("one")).after().events
     run = given(*first).when(continued.queue("two", run_id=run_id(8))).after().state
     assert run is not None
-    assert [(one.run_id, one.message, one.by) for one in run.queue or ()] == [
+    assert [(run.run_id, run.message, run.by) for run in run.queue or ()] == [
         (run_id(7), ref("one"), "admin"),
         (run_id(8), ref("two"), "admin"),
     ]
@@ -276,7 +276,7 @@ def test_steering_message_precedes_queued_ones() -> None:
         continued.message_queued(),
         continued.message_queued(run_id=run_id(8), cause="steer"),
     )
-    assert [one.run_id for one in run.queue or ()] == [run_id(8), run_id(7)]
+    assert [run.run_id for run in run.queue or ()] == [run_id(8), run_id(7)]
     assert run.is_steered
 
 
@@ -405,14 +405,14 @@ def test_replaced_run_has_no_end_hook() -> None:
         past.announced(disposition="skipped"),
     )
     run = run_of(*history)
-    assert [one.phase for one in run.effects_of("hook")] == ["due", "passed_on", "passed_on"]
+    assert [effect.phase for effect in run.effects_of("hook")] == ["due", "passed_on", "passed_on"]
     assert (run.stage, run.archive_at, run.is_replaced) == ("announced", None, True)
 
 
 def test_new_run_inherits_queued_messages_without_steering() -> None:
     waiting = run_of(*STARTED, STEER, continued.message_queued(run_id=run_id(8))).queue
     run = run_of(continued.message_received(cause="steer", queued=waiting))
-    assert [(one.run_id, one.cause) for one in run.queue or ()] == [
+    assert [(run.run_id, run.cause) for run in run.queue or ()] == [
         (run_id(7), "message"),
         (run_id(8), "message"),
     ]

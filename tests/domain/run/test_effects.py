@@ -43,11 +43,11 @@ def at(position: int) -> datetime:
 def hooks(*events: past.History) -> dict[str, tuple[str, datetime | None]]:
     """Return the phase of each hook after these histories."""
     run = run_of(*(event for history in events for event in history))
-    due = [one.due_at for one in run.effects if one.due_at is not None]
+    due = [effect.due_at for effect in run.effects if effect.due_at is not None]
     assert run.effects_at == min(due, default=None)
-    names = [one.name for one in run.effects]
-    assert names == [one for one in HOOK_ORDER if one in names]
-    return {one.name: (one.phase, one.due_at) for one in run.effects}
+    names = [effect.name for effect in run.effects]
+    assert names == [hook for hook in HOOK_ORDER if hook in names]
+    return {effect.name: (effect.phase, effect.due_at) for effect in run.effects}
 
 
 def queued(names: tuple[HookName, ...] = HOOK_ORDER, **options: object) -> past.History:
@@ -60,19 +60,23 @@ def queued(names: tuple[HookName, ...] = HOOK_ORDER, **options: object) -> past.
 def test_undone_thread_binding_replaces_the_end_hook(outcome: str) -> None:
     bound = past.step_begun("thread_binding"), past.step_taken("thread_binding", outcome="bound")
     run = (*past.a_prepared_run(), *bound, past.created(hooks=HOOK_ORDER), past.queued())
-    told = (*run, effects.hook_told())
-    never_started = (*told, past.ended(outcome=outcome))
+    result = (*run, effects.hook_told())
+    never_started = (*result, past.ended(outcome=outcome))
     state = run_of(*never_started)
     assert state.effects_at == at(len(never_started))
     # A context engine is told of the end all the same: it is nobody's thread.
     engine = "due" if outcome == "stopped" else "waiting"
-    assert [one.phase for one in state.effects_of("hook")] == ["done", "waiting", engine]
+    assert [effect.phase for effect in state.effects_of("hook")] == ["done", "waiting", engine]
     undone = (*never_started, past.step_undone("thread_binding"), TOLD)
-    assert [one.phase for one in run_of(*undone).effects_of("hook")] == ["done", "waiting", "due"]
+    assert [effect.phase for effect in run_of(*undone).effects_of("hook")] == [
+        "done",
+        "waiting",
+        "due",
+    ]
     engine_told = (*undone, effects.hook_told("onSubagentEnded"))
     assert run_of(*engine_told).effects_at is None
-    ran = (*told, *RAN, past.ended(outcome=outcome), TOLD)
-    assert [one.phase for one in run_of(*ran).effects_of("hook")] == ["done", "due", "due"]
+    ran = (*result, *RAN, past.ended(outcome=outcome), TOLD)
+    assert [effect.phase for effect in run_of(*ran).effects_of("hook")] == ["done", "due", "due"]
 
 
 # Whatever becomes of a run and of those who tell of it: each hook is told once, or parked.
@@ -82,7 +86,7 @@ ATTEMPTS_MAX = 3
 
 HOOKS = st.sampled_from(HOOK_ORDER)
 
-NAMES = st.sets(HOOKS).map(lambda names: tuple(one for one in HOOK_ORDER if one in names))
+NAMES = st.sets(HOOKS).map(lambda names: tuple(hook for hook in HOOK_ORDER if hook in names))
 
 OPTIONS = st.builds(
     SpawnOptions, mode=st.sampled_from(["run", "session"]), expects_completion_message=st.booleans()
@@ -140,7 +144,9 @@ class Hooks(AskedRun, RuleBasedStateMachine):
     @rule(takes=st.booleans())
     def tell(self, takes: bool) -> None:
         """Call the first due hook; nothing is recorded yet."""
-        state = next((one for one in self.run.effects_of("hook") if one.phase == "due"), None)
+        state = next(
+            (effect for effect in self.run.effects_of("hook") if effect.phase == "due"), None
+        )
         if state is not None:
             self.tellers.append((state, takes))
             if takes:
@@ -190,21 +196,23 @@ class Hooks(AskedRun, RuleBasedStateMachine):
         if not hasattr(self, "story"):
             return
         run = self.run
-        assert tuple(one.name for one in run.effects_of("hook")) == self.names
-        told = [
+        assert tuple(effect.name for effect in run.effects_of("hook")) == self.names
+        names = [
             event.name
             for event in self.story.events
             if isinstance(event, EffectAttempted) and event.kind == "hook" and not event.has_failed
         ]
-        assert len(told) == len(set(told))
-        assert set(told) <= self.heard
-        assert set(told) == {one.name for one in run.effects_of("hook") if one.phase == "done"}
-        for one in run.effects_of("hook"):
-            assert (one.phase == "due") == (one.due_at is not None)
-            assert one.attempts <= ATTEMPTS_MAX
-        times = [one.due_at for one in run.effects_of("hook") if one.due_at is not None]
+        assert len(names) == len(set(names))
+        assert set(names) <= self.heard
+        assert set(names) == {
+            effect.name for effect in run.effects_of("hook") if effect.phase == "done"
+        }
+        for item in run.effects_of("hook"):
+            assert (item.phase == "due") == (item.due_at is not None)
+            assert item.attempts <= ATTEMPTS_MAX
+        times = [effect.due_at for effect in run.effects_of("hook") if effect.due_at is not None]
         assert times == sorted(times)
-        undos = [one.due_at for one in run.effects_of("undo") if one.due_at is not None]
+        undos = [effect.due_at for effect in run.effects_of("undo") if effect.due_at is not None]
         assert run.effects_at == min([*times, *undos], default=None)
 
     def teardown(self) -> None:
@@ -226,10 +234,10 @@ class Hooks(AskedRun, RuleBasedStateMachine):
             self.tellers.clear()
         run = self.run
         assert run.effects_at is None
-        for one in run.effects_of("hook"):
+        for effect in run.effects_of("hook"):
             undo = run.effect("undo", "thread_binding")
-            by_undo = one.name == "subagentEnded" and undo is not None and undo.phase == "done"
-            assert one.phase in (("waiting",) if by_undo else ("done", "parked"))
+            by_undo = effect.name == "subagentEnded" and undo is not None and undo.phase == "done"
+            assert effect.phase in (("waiting",) if by_undo else ("done", "parked"))
 
 
 TestHooks = pytest.mark.long(Hooks.TestCase)
@@ -248,7 +256,9 @@ def pauses(failures: int, **changes: object) -> list[int]:
     for attempt in range(1, failures + 1):
         story = story.when(effects.failed(attempt=attempt, attempts_max=99, **changes)).after()
     return [
-        one.retry_after_seconds or 0 for one in story.events if isinstance(one, EffectAttempted)
+        event.retry_after_seconds or 0
+        for event in story.events
+        if isinstance(event, EffectAttempted)
     ]
 
 
@@ -294,7 +304,7 @@ def test_parked_webhook_keeps_its_reason_until_redriven() -> None:
     story = given(*effects.an_announced_run()).when(effects.park()).after()
     again = story.when(effects.redrive()).after()
     states = (story.state, again.state)
-    reasons = [one.reason for run in states if run for one in run.effects]
+    reasons = [effect.reason for run in states if run for effect in run.effects]
     assert reasons == ["not_configured", None]
 
 

@@ -45,15 +45,17 @@ def at(position: int) -> datetime:
 def undos(*events: past.History) -> dict[StepName, datetime | None]:
     """Return when each step is to be undone after these histories."""
     run = run_of(*(event for history in events for event in history))
-    due = {one.name: one.due_at for one in run.effects}
-    assert run.effects_at == min((one for one in due.values() if one is not None), default=None)
-    return {one.name: due.get(one.name) for one in run.steps}
+    due = {effect.name: effect.due_at for effect in run.effects}
+    assert run.effects_at == min((item for item in due.values() if item is not None), default=None)
+    return {step.name: due.get(step.name) for step in run.steps}
 
 
 def kept(*, retain: bool, **options: object) -> past.History:
     """Return a queued run with steps, with the retention of its files and other options."""
-    asked = AttachmentsRequest(count=2, total_bytes=9, retain=retain, manifest=ref("manifest"))
-    birth = requested(attachments=asked, options=fact_of(SpawnOptions, options))
+    attachments_request = AttachmentsRequest(
+        count=2, total_bytes=9, retain=retain, manifest=ref("manifest")
+    )
+    birth = requested(attachments=attachments_request, options=fact_of(SpawnOptions, options))
     return (birth, *past.a_run_with_steps()[1:], past.created(), past.queued())
 
 
@@ -71,7 +73,7 @@ def test_resumed_step_begins_again_under_its_key() -> None:
     resumed.when(ask.take_step(epoch)).refused(WrongStage, "under this claim")
     again = resumed.when(ask.begin_step(epoch, limit_seconds=9.0)).then(StepBegun)
     assert again.state is not None
-    assert [one.name for one in again.state.steps] == ["workspace", "attachments"]
+    assert [step.name for step in again.state.steps] == ["workspace", "attachments"]
     state = again.state.step("attachments")
     assert state is not None
     assert (state.epoch, state.begun_at, state.limit_seconds) == (epoch, at(8), 9.0)
@@ -103,18 +105,18 @@ def test_files_are_removed_at_announcement_unless_retained(
 ) -> None:
     run = kept(retain=retain, cleanup=cleanup)
     assert set(undos(run, ran, (past.ended(),)).values()) == {None}
-    told = (*run, *ran, past.ended(), past.announced())
-    due = undos(told)
-    assert due == {"workspace": None, "attachments": at(len(told)) if goes else None}
-    assert undos(told, (past.archived(),)) == due
+    result = (*run, *ran, past.ended(), past.announced())
+    due = undos(result)
+    assert due == {"workspace": None, "attachments": at(len(result)) if goes else None}
+    assert undos(result, (past.archived(),)) == due
 
 
 @pytest.mark.parametrize("retain", [True, False])
 def test_files_of_lasting_session_go_with_its_archive(retain: bool) -> None:
-    told = (*kept(retain=retain, mode="session"), past.ended(), past.announced())
-    assert set(undos(told).values()) == {None}
-    due = undos(told, (past.archived(),))
-    gone = None if retain else at(len(told) + 1)
+    result = (*kept(retain=retain, mode="session"), past.ended(), past.announced())
+    assert set(undos(result).values()) == {None}
+    due = undos(result, (past.archived(),))
+    gone = None if retain else at(len(result) + 1)
     assert due == {"workspace": None, "attachments": gone}
 
 
@@ -128,7 +130,7 @@ def test_files_of_lasting_session_go_with_its_archive(retain: bool) -> None:
     ],
 )
 def test_steps_of_unstarted_child_are_undone(mode: str, outcome: str, expected: set[str]) -> None:
-    made = [one for name in STEP_ORDER for one in (past.step_begun(name), past.step_taken(name))]
+    made = [item for name in STEP_ORDER for item in (past.step_begun(name), past.step_taken(name))]
     birth = requested(options=fact_of(SpawnOptions, {"mode": mode}))
     queued = (birth, *past.a_prepared_run()[1:], *made, past.created(), past.queued())
     in_vain = undos(queued, (past.ended(outcome=outcome),))
@@ -151,8 +153,8 @@ def test_what_was_made_last_is_undone_first() -> None:
     )
     assert story.state is not None
     assert story.state.effects_at is None
-    assert [one.phase for one in story.state.effects] == ["done", "done"]
-    assert [one.outcome for one in story.state.effects] == ["undone", "left_in_place"]
+    assert [effect.phase for effect in story.state.effects] == ["done", "done"]
+    assert [effect.outcome for effect in story.state.effects] == ["undone", "left_in_place"]
     story.when(ask.confirm_undo()).then()
     story.when(ask.note_undo_failure(attempt=2)).then()
 
@@ -237,8 +239,8 @@ def test_thread_binding_says_where_results_go() -> None:
     assert taken.state is not None
     assert taken.state.delivery_origin == ref("origin")
     engine = (*taken.events, past.step_begun("context_engine"))
-    told = ask.take_step(PREPARER, step="context_engine", outcome="prepared", token=ref("token"))
-    prepared = given(*engine).when(told).then(StepTaken)
+    result = ask.take_step(PREPARER, step="context_engine", outcome="prepared", token=ref("token"))
+    prepared = given(*engine).when(result).then(StepTaken)
     assert prepared.state is not None
     step = prepared.state.step("context_engine")
     assert step is not None
@@ -276,13 +278,13 @@ class Steps(AskedRun, RuleBasedStateMachine):
     @property
     def at(self) -> StepName | None:
         """Return the step in progress."""
-        return next((one for one in self.begun if one not in self.taken), None)
+        return next((item for item in self.begun if item not in self.taken), None)
 
     @rule(step=STEPS)
     def begin_step(self, step: StepName) -> None:
         fits = self.stage == "preparing" and (
             self.at == step
-            or (self.at is None and all(_place(one) < _place(step) for one in self.begun))
+            or (self.at is None and all(_place(item) < _place(step) for item in self.begun))
         )
         events = self.ask(ask.begin_step(self.run.epoch, step=step))
         assert (events is not None) == fits
@@ -335,7 +337,7 @@ class Steps(AskedRun, RuleBasedStateMachine):
         """Return the steps to undo, next one first."""
         if self.stage != "refused":
             return []
-        return [one for one in reversed(self.begun) if one not in self.undone]
+        return [item for item in reversed(self.begun) if item not in self.undone]
 
     @rule(step=STEPS)
     def undo(self, step: StepName) -> None:
@@ -359,13 +361,13 @@ class Steps(AskedRun, RuleBasedStateMachine):
         if not hasattr(self, "story"):
             return
         steps = self.run.steps
-        assert [one.name for one in steps] == self.begun
+        assert [step.name for step in steps] == self.begun
         undos = self.run.effects
-        assert {one.name for one in undos if one.phase == "done"} == self.undone
-        assert [one.name for one in undos if one.due_at] == self.left
+        assert {undo.name for undo in undos if undo.phase == "done"} == self.undone
+        assert [undo.name for undo in undos if undo.due_at] == self.left
         assert (self.run.effects_at is not None) == bool(self.left)
         assert self.outside <= set(self.begun) - self.undone
-        due = [one.due_at for one in undos if one.due_at]
+        due = [undo.due_at for undo in undos if undo.due_at]
         assert due == sorted(due)
 
     def teardown(self) -> None:
@@ -376,7 +378,7 @@ class Steps(AskedRun, RuleBasedStateMachine):
             self.undo(step)
         assert not self.outside
         assert self.run.effects_at is None
-        assert [one.name for one in self.run.effects] == self.begun[::-1]
+        assert [effect.name for effect in self.run.effects] == self.begun[::-1]
 
 
 def _place(step: StepName) -> int:

@@ -218,17 +218,17 @@ ALLOWED = {(stage, event): after for stage, event, after in _rows(EVENTS_AT_STAG
 def test_table_has_every_stage_and_every_command() -> None:
     assert [stage for stage, *_ in _BODY] == list(HISTORIES)
     assert _HEAD[1:] == list(COMMANDS)
-    asked = {type(command()) for command in COMMANDS.values()}
-    assert asked == set(get_args(SessionCommand))
+    types = {type(command()) for command in COMMANDS.values()}
+    assert types == set(get_args(SessionCommand))
 
 
 @pytest.mark.parametrize(("stage", "command", "cell"), CELLS)
 def test_at_this_stage_this_command_does(stage: str, command: str, cell: str) -> None:
-    told = given_session(*HISTORIES[stage]).when(COMMANDS[command]())
+    result = given_session(*HISTORIES[stage]).when(COMMANDS[command]())
     if cell in REFUSED:
-        told.refused(REFUSED[cell])
+        result.refused(REFUSED[cell])
     else:
-        told.then(*(NAMED[name] for name in RECORDED[cell]))
+        result.then(*(NAMED[name] for name in RECORDED[cell]))
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
@@ -364,7 +364,7 @@ def three_runs() -> FamilyLog:
 
 def closings(log: FamilyLog) -> list[str]:
     """Why sessions were closed, in order."""
-    return [one.event.reason for one in log.recorded if isinstance(one.event, SessionClosed)]
+    return [event.event.reason for event in log.recorded if isinstance(event.event, SessionClosed)]
 
 
 def test_runs_of_a_session_are_archived_newest_first() -> None:
@@ -384,8 +384,8 @@ def test_runs_of_a_session_are_archived_newest_first() -> None:
     assert log.run("scout").archive_at is not None
     assert log.tell("scout", ask.archive()) == ["run scout RunArchived"]
     assert closings(log) == ["archived"]
-    reasons = [one.event for one in log.recorded if isinstance(one.event, ArchiveScheduled)]
-    assert [one.reason for one in reasons] == ["continuation_archived"] * 2
+    reasons = [event.event for event in log.recorded if isinstance(event.event, ArchiveScheduled)]
+    assert [reason.reason for reason in reasons] == ["continuation_archived"] * 2
 
 
 def test_continued_run_cannot_be_archived() -> None:

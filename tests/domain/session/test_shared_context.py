@@ -76,14 +76,16 @@ def literal(key: str, number: int = 0, **more: object) -> SharedKey:
 
 
 def shown(keys: tuple[SharedKey, ...]) -> dict[str, ContentRef | None]:
-    return {one.key: one.value for one in keys}
+    return {key.key: key.value for key in keys}
 
 
-def sharing(*asked: ChangeSharedContext | InheritSharedContext | CloseSession) -> Session:
+def sharing(
+    *change_shared_context: ChangeSharedContext | InheritSharedContext | CloseSession,
+) -> Session:
     """Return a child's session after these commands, none of which is refused."""
     story = given_session(observed_child())
     events: tuple[SessionEvent, ...] = story.events
-    for command in asked:
+    for command in change_shared_context:
         events = (*events, *story.decide(session_of(*events), command))
     return session_of(*events)
 
@@ -117,22 +119,22 @@ def test_own_keys_override_inherited_ones(
 def test_added_key_comes_last(
     before: list[dict[str, int | None]], added: dict[str, int | None]
 ) -> None:
-    commands = [ChangeSharedContext(changes(one), cause="patch") for one in before]
-    now = [one.key for one in effective_shared_keys(sharing(*commands))]
+    commands = [ChangeSharedContext(changes(item), cause="patch") for item in before]
+    now = [item.key for item in effective_shared_keys(sharing(*commands))]
     kept = {key: found for key, found in added.items() if found is not None}
     later = effective_shared_keys(
         sharing(*commands, ChangeSharedContext(changes(kept), cause="patch"))
     )
-    assert [one.key for one in later][: len(now)] == now
-    assert [one.key for one in later][len(now) :] == [key for key in kept if key not in now]
+    assert [item.key for item in later][: len(now)] == now
+    assert [item.key for item in later][len(now) :] == [key for key in kept if key not in now]
 
 
 def test_key_shared_by_own_spawn_stays_the_familys() -> None:
     entered = literal("a", 1, run_id=run_id(5), position=9)
-    asked = literal("a", 1, run_id=run_id(5), position=3)
-    assert starting_shared_keys((entered,), (asked,)) == (entered,)
+    request = literal("a", 1, run_id=run_id(5), position=3)
+    assert starting_shared_keys((entered,), (request,)) == (entered,)
     overwritten = literal("a", 2, run_id=run_id(6), position=10)
-    assert starting_shared_keys((overwritten,), (asked,)) == (asked,)
+    assert starting_shared_keys((overwritten,), (request,)) == (request,)
 
 
 def test_patch_is_for_the_version_read() -> None:
@@ -217,7 +219,9 @@ def test_keys_of_a_spawn_come_with_its_session() -> None:
     ]
     (key,) = effective_shared_keys(log.session("main"))
     assert (key.key, key.run_id, key.session_key) == ("goal", log.run("a").run_id, ROOT)
-    created = next(one for one in log.recorded if type(one.event).__name__ == "SessionCreated")
+    created = next(
+        event for event in log.recorded if type(event.event).__name__ == "SessionCreated"
+    )
     assert key.position == created.stamp.position + 1
     assert log.session("a").inherited is None
 
@@ -303,12 +307,14 @@ class Context:
     own: dict[str, int | None] = field(default_factory=dict)
 
     def now(self) -> dict[str, int]:
-        return {key: one for key, one in (self.inherited | self.own).items() if one is not None}
+        return {
+            key: value for key, value in (self.inherited | self.own).items() if value is not None
+        }
 
     def write(self, values: dict[str, Any]) -> None:
-        for key, one in values.items():
-            self.own[key] = one
-            if one is None and key not in self.inherited:
+        for key, value in values.items():
+            self.own[key] = value
+            if value is None and key not in self.inherited:
                 del self.own[key]
 
 
@@ -342,7 +348,7 @@ class Families:
 
     def spawn(self, by: str, values: dict[str, int], scope: SharedScope) -> None:
         name = f"child {len(self.children)}"
-        texts = tuple((key, json.dumps(one)) for key, one in values.items())
+        texts = tuple((key, json.dumps(value)) for key, value in values.items())
         shared = SharedContextInput(values=texts, scope=scope) if values else None
         self.log.spawn(name, by, shared=shared)
         run = self.log.run(name)
@@ -375,15 +381,15 @@ class Families:
         own = tuple(
             SharedKey(
                 key=key,
-                value=_value(one),
+                value=_value(literal),
                 session_key=self.log.key(child.by),
                 position=1,
                 run_id=run.run_id,
             )
-            for key, one in child.literals.items()
+            for key, literal in child.literals.items()
         )
         keys = starting_shared_keys(effective_shared_keys(child.then), own)
-        assert _shown(keys) == {key: _value(one) for key, one in child.expected.items()}
+        assert _shown(keys) == {key: _value(value) for key, value in child.expected.items()}
         start = ask.start(
             run.epoch, shared_context_position=9, shared_context=keys, inherits=bool(keys)
         )
@@ -398,13 +404,13 @@ def _value(number: int) -> Any:
 
 def _changes(values: dict[str, Any]) -> tuple[SharedChange, ...]:
     return tuple(
-        SharedChange(key=key, value=_value(one) if one is not None else None)
-        for key, one in values.items()
+        SharedChange(key=key, value=_value(value) if value is not None else None)
+        for key, value in values.items()
     )
 
 
 def _shown(keys: tuple[SharedKey, ...]) -> dict[str, Any]:
-    return {one.key: one.value for one in keys}
+    return {key.key: key.value for key in keys}
 
 
 # What a child's own spawn says is above what its requester patched before it started.
@@ -417,4 +423,4 @@ def test_everybody_has_what_the_model_says(acts: list[tuple[Any, ...]]) -> None:
         families.act(*act)
         for name, context in families.contexts.items():
             found = _shown(effective_shared_keys(families.log.session(name)))
-            assert found == {key: _value(one) for key, one in context.now().items()}, name
+            assert found == {key: _value(value) for key, value in context.now().items()}, name

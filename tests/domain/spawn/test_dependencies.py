@@ -149,9 +149,9 @@ def test_what_a_target_is_good_for(
 def test_failed_dependency_is_refused_with_advice(
     history: past.History, via: str, text: str
 ) -> None:
-    told = failed_dependency_text(dependency(via=via), run_of(*history))
+    result = failed_dependency_text(dependency(via=via), run_of(*history))
     field = "sharedContext.$scout" if via == "reference" else via
-    assert told == f'{field} names "scout" (run {TARGET}), which {text}'
+    assert result == f'{field} names "scout" (run {TARGET}), which {text}'
 
 
 def called(*labels: str | None) -> list[Run]:
@@ -226,9 +226,9 @@ def test_spawn_judged_below_an_older_run_is_read_again() -> None:
     log.go_on("newest", "a")
     with pytest.raises(ReadAgain, match="changed meanwhile"):
         log.answer("b", "a", dependencies=on(log, "newest"), ancestors=(log.run("a").run_id,))
-    told = refused(log, "b", "a", "newest")
-    assert told is not None
-    assert told[0] == "dependency_cycle"
+    result = refused(log, "b", "a", "newest")
+    assert result is not None
+    assert result[0] == "dependency_cycle"
 
 
 def test_cycle_is_refused_with_its_path() -> None:
@@ -270,10 +270,10 @@ def test_nobody_waits_for_the_newest_run_of_a_session_above() -> None:
     log.begin("s")
     log.begin("c", "s")
     yield_and_go_on(log, "s", "newest")
-    told = refused(log, "z", "c", "newest")
-    assert told is not None
-    assert told[0] == "dependency_cycle"
-    assert told[1].endswith("own run or an ancestor, which ends only after its children")
+    result = refused(log, "z", "c", "newest")
+    assert result is not None
+    assert result[0] == "dependency_cycle"
+    assert result[1].endswith("own run or an ancestor, which ends only after its children")
 
 
 def test_run_above_is_waited_for_once_it_is_over() -> None:
@@ -339,16 +339,18 @@ class Waiting:
         self.refusals: list[str] = []
 
     def of(self, *stages: str) -> list[Life]:
-        return [one for one in self.tree.lives.values() if one.stage in stages]
+        return [run for run in self.tree.lives.values() if run.stage in stages]
 
     def spawn(self, chance: Random) -> None:
         lives = self.tree.lives
         if len(lives) >= RUNS_MAX:
             return
-        by = chance.choice(["main", *(one.session for one in self.of("started") if one.depth < 4)])
+        by = chance.choice(
+            ["main", *(item.session for item in self.of("started") if item.depth < 4)]
+        )
         wishes: dict[str, bool] = {}
         # Mostly of those that are not done: of the others there is little to be said.
-        open_ones = [one.name for one in lives.values() if not one.is_released]
+        open_ones = [life.name for life in lives.values() if not life.is_released]
         for _ in range(chance.choice((0, 1, 1, 2, 3)) if lives else 0):
             among = open_ones if open_ones and chance.random() < 0.9 else [*lives]
             wishes.setdefault(chance.choice(among), chance.random() < 0.7)
@@ -392,7 +394,7 @@ class Waiting:
         run = self.log.run(life.name)
         assert (run.stage, run.outcome) == (life.stage, life.outcome), life
         if life.stage == WAITING:
-            assert {self.log.names[one] for one in run.waits_for or ()} == life.unmet
+            assert {self.log.names[wait] for wait in run.waits_for or ()} == life.unmet
             assert run.holder is None
         if life.stage == "queued":
             assert run.waits_for is None
@@ -431,8 +433,8 @@ class Waiting:
 
     def message(self, life: Life) -> None:
         """Send a message, also to a session that has yielded."""
-        told = messages.judged(self.tree, life.session)
-        may = told == messages.GOES_ON and self.tree.last(life.session) is life
+        result = messages.judged(self.tree, life.session)
+        may = result == messages.GOES_ON and self.tree.last(life.session) is life
         if may and len(self.tree.lives) < RUNS_MAX and self.log.run(life.name).started_at:
             self.go_on(life)
 
@@ -452,7 +454,7 @@ class Waiting:
         """Continue everything that can continue, until nothing changes."""
         before: list[object] = []
         lives = self.tree.lives
-        while before != (now := [(one.stage, {*one.unmet}) for one in lives.values()]):
+        while before != (now := [(run.stage, {*run.unmet}) for run in lives.values()]):
             before = [*now]
             for life in self.of("requested", WAITING):
                 self.look(life)
@@ -477,7 +479,7 @@ def test_log_agrees_with_the_model_of_dependencies(seed: int) -> None:
     for life in lives.values():
         waiting.agrees(life)
     waiting.come_to_rest()
-    assert [one.name for one in lives.values() if one.stage not in DONE] == []
+    assert [run.name for run in lives.values() if run.stage not in DONE] == []
     for life in lives.values():
         waiting.agrees(life)
     assert not lives or waiting.log.counted("main") == []

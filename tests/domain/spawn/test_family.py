@@ -132,7 +132,7 @@ def test_stop_read_before_the_session_is_read_again() -> None:
     log.create("scout")
     log.begin("below", "scout")
     keys = {session_key_of(stream) for stream in named_too_early}
-    known = {key: one for key, one in log.fold.sessions.items() if key in keys}
+    known = {key: session for key, session in log.fold.sessions.items() if key in keys}
     with pytest.raises(ReadAgain):
         log.record(decide(CascadeState(log.fold.runs, known), log.run("scout").run_id, ask.stop()))
     assert log.counted("main") == ["scout"]
@@ -148,9 +148,9 @@ def test_message_is_refused_while_requester_is_announced() -> None:
     log.finish("below")
     log.end("scout")
     before = list(log.recorded)
-    with pytest.raises(RunIsActive, match="is being announced") as said:
+    with pytest.raises(RunIsActive, match="is being announced") as failure:
         log.message("again", "below")
-    assert str(log.run("scout").run_id) in str(said.value)
+    assert str(log.run("scout").run_id) in str(failure.value)
     assert log.recorded == before
     assert log.announce("scout") == ["run scout RunAnnounced"]
     assert log.message("later", "below")[-1] == "run later RunQueued"
@@ -296,7 +296,7 @@ def test_missing_states_are_read_again(missing: str) -> None:
     )
     with pytest.raises(ReadAgain):
         continue_session(
-            {key: one for key, one in fold.sessions.items() if key != keys.get(missing)},
-            {run: one for run, one in fold.runs.items() if run != runs.get(missing)},
+            {key: session for key, session in fold.sessions.items() if key != keys.get(missing)},
+            {run: item for run, item in fold.runs.items() if run != runs.get(missing)},
             *(message, last, continued.planned(), keep),
         )

@@ -246,17 +246,17 @@ def test_batch_refusal_releases_all_places_and_settles() -> None:
     log.begin("ship")
     asked_for(log, "ship")
     log.end("ship")
-    told = tell_all(
+    result = tell_all(
         log, {"mast": (ask.stop(),), "hull": (ask.refuse(None),), "sail": (ask.refuse(None),)}
     )
-    assert [one for one in told if "Refused" in one] == [
+    assert [answer for answer in result if "Refused" in answer] == [
         "run mast SpawnRefused",
         "run hull SpawnRefused",
         "run sail SpawnRefused",
     ]
     # Only with the last of them nobody is left to wait for, and that is said once.
-    assert told[-2:] == ["run ship DescendantsSettled", "session main ChildReleased"]
-    assert told.count("run ship DescendantsSettled") == 1
+    assert result[-2:] == ["run ship DescendantsSettled", "session main ChildReleased"]
+    assert result.count("run ship DescendantsSettled") == 1
     assert log.counted("ship") == []
     assert log.counted("main") == []
 
@@ -494,9 +494,9 @@ class Spawns(RuleBasedStateMachine):
         name = f"r{len(self.model.tree.lives) + 1}"
         closed = self.model.closed(by)
         if closed is not None:
-            with pytest.raises(SessionIsClosed) as said:
+            with pytest.raises(SessionIsClosed) as failure:
                 self.real.spawn(name, key, asked)
-            assert str(said.value) == closed
+            assert str(failure.value) == closed
             return
         children = len(self.model.tree.counted(by))
         answered = self.real.spawn(name, key, asked)
@@ -528,9 +528,9 @@ class Spawns(RuleBasedStateMachine):
                 break
             self._tell(last, kind)
         name, before = f"r{len(tree.lives) + 1}", self.real.log.last(session)
-        told = self.model.message(name, session)
-        if told in ERRORS:
-            with pytest.raises(ERRORS[told]):
+        message = self.model.message(name, session)
+        if message in ERRORS:
+            with pytest.raises(ERRORS[message]):
                 self.real.message(name, before)
         else:
             self.real.message(name, before)
@@ -563,12 +563,12 @@ class Spawns(RuleBasedStateMachine):
         life.agent_id = to
 
     def _stop(self, life: Life) -> None:
-        told = Told("stopped", "error", f"{life.name} was stopped")
+        result = Told("stopped", "error", f"{life.name} was stopped")
         if life.stage in PREPARING:
-            self.model.refused[life.name] = told
+            self.model.refused[life.name] = result
         elif life.stage == "queued" and not life.is_held:
             self.model.outcomes[life.name] = "stopped"
-        self._tell(life, "stop", ask.stop(text=self.real.store("refusal", told.text)))
+        self._tell(life, "stop", ask.stop(text=self.real.store("refusal", result.text)))
 
     def _crash(self, life: Life) -> None:
         """Replace the holder of the run; later commands of the first one are refused."""
@@ -580,10 +580,10 @@ class Spawns(RuleBasedStateMachine):
         elif life.stage in PREPARING or life.is_held:
             self._tell(life, "resume" if life.stage in PREPARING else "take over")
             late = ask.refuse(lost) if life.stage in PREPARING else ask.end(lost)
-            with pytest.raises(LostClaim) as said:
+            with pytest.raises(LostClaim) as failure:
                 self.real.tell(life.name, late)
             held = self.real.run(life.name).epoch
-            assert str(said.value) == f"claim {lost} was replaced by claim {held}"
+            assert str(failure.value) == f"claim {lost} was replaced by claim {held}"
 
     def _prepare(self, life: Life) -> None:
         judged, looked_at = self.model.judged(life.name)
@@ -624,36 +624,36 @@ class Spawns(RuleBasedStateMachine):
     @invariant()
     def runs_are_as_the_model_says(self) -> None:
         for name, life in self.model.tree.lives.items():
-            run, told = self.real.run(name), self.model.refused.get(name)
+            run, result = self.real.run(name), self.model.refused.get(name)
             assert (run.stage, run.depth) == (life.stage, life.depth)
             assert run.outcome == (self.model.outcomes[name] if life.stage in ENDED else None)
             will = self.model.wills.get(name)
             assert run.plan == (will and fact_of(Plan, will.plan))
-            assert (run.refusal is not None) == (told is not None) == (life.stage == "refused")
-            if told is not None:
+            assert (run.refusal is not None) == (result is not None) == (life.stage == "refused")
+            if result is not None:
                 refused = self.real.only(name, SpawnRefused)
-                assert (refused.rule, refused.status) == (told.rule, told.status)
+                assert (refused.rule, refused.status) == (result.rule, result.status)
                 assert refused.text is not None
-                assert self.real.text(refused.text) == told.text
+                assert self.real.text(refused.text) == result.text
 
     @invariant()
     def sessions_are_as_the_model_says(self) -> None:
         on_record = self.real.log.fold.sessions
         assert set(on_record) == {seen.key for seen in self.model.seen.values()}
         for name, seen in self.model.seen.items():
-            one = on_record[seen.key]
-            assert (one.agent_id, one.depth) == (seen.agent, seen.depth)
-            assert (one.role, one.control_scope) == (seen.role, seen.scope)
-            assert (one.root_session_key, one.spawned_by) == (seen.root, seen.parent)
-            assert (one.sandboxed, one.workspace_dir) == (seen.is_boxed, seen.folder)
-            names = [self.real.log.names[run] for run in one.counted]
+            run = on_record[seen.key]
+            assert (run.agent_id, run.depth) == (seen.agent, seen.depth)
+            assert (run.role, run.control_scope) == (seen.role, seen.scope)
+            assert (run.root_session_key, run.spawned_by) == (seen.root, seen.parent)
+            assert (run.sandboxed, run.workspace_dir) == (seen.is_boxed, seen.folder)
+            names = [self.real.log.names[run] for run in run.counted]
             assert names == self.model.tree.counted(name)
-            assert one.active_children == len(names)
-            assert (one.stage == "closed") == (name in self.model.tree.closed)
+            assert run.active_children == len(names)
+            assert (run.stage == "closed") == (name in self.model.tree.closed)
 
     def _life(self, pick: int, *stages: str) -> Life | None:
         """Return a run at one of these stages, or any; None if there is none."""
-        lives = [one for one in self.model.tree.lives.values() if not stages or one.stage in stages]
+        lives = [run for run in self.model.tree.lives.values() if not stages or run.stage in stages]
         return lives[-1 - pick % len(lives)] if lives else None
 
 
@@ -711,10 +711,10 @@ def test_children_of_a_batch_are_reported_together() -> None:
     log.spawn("alone", "scout")
     log.create("alone")
     log.tell("scout", ask.end(log.run("scout").epoch, reason="yielded"))
-    told = {}
+    result = {}
     for name in ("one", "alone", "two"):
         log.tell(name, ask.claim())
         log.tell(name, ask.start(log.run(name).epoch))
         log.end(name)
-        told[name] = "run scout ChildrenReported" in log.announce(name)
-    assert told == {"one": False, "alone": True, "two": True}
+        result[name] = "run scout ChildrenReported" in log.announce(name)
+    assert result == {"one": False, "alone": True, "two": True}

@@ -25,14 +25,14 @@ SOURCES = [
 ]
 MENTIONED = re.compile(r"rule\b|\bRefusal\(|judged\(|is_refused_by\(", re.IGNORECASE)
 """Source code without a match names no rule."""
-EXPLAINED = {one.name for one in (*RULES, *CHOICES)}
+EXPLAINED = {rule.name for rule in (*RULES, *CHOICES)}
 
 
 def literals(node: ast.AST) -> Iterator[str]:
     """Yield plain strings, also in a tuple, that have the form of a name."""
-    for one in node.elts if isinstance(node, ast.Tuple) else [node]:
-        if isinstance(one, ast.Constant) and re.fullmatch("[a-z_]+", str(one.value)):
-            yield str(one.value)
+    for item in node.elts if isinstance(node, ast.Tuple) else [node]:
+        if isinstance(item, ast.Constant) and re.fullmatch("[a-z_]+", str(item.value)):
+            yield str(item.value)
 
 
 def is_called_rule(node: ast.AST) -> bool:
@@ -51,22 +51,25 @@ def minted(tree: ast.AST) -> Iterator[str]:
             if name in {"Refusal", "Rule"}:
                 yield f"{name}(...)"
             if name in {"judged", "not_judged", "is_refused_by"}:
-                yield from (text for one in node.args[:2] for text in literals(one))
+                yield from (text for arg in node.args[:2] for text in literals(arg))
             yield from (
-                text for one in node.keywords if one.arg == "rule" for text in literals(one.value)
+                text
+                for keyword in node.keywords
+                if keyword.arg == "rule"
+                for text in literals(keyword.value)
             )
         elif isinstance(node, ast.Assign):
-            named = [one for target in node.targets for one in ast.walk(target)]
+            named = [node for target in node.targets for node in ast.walk(target)]
             if any(map(is_called_rule, named)):
                 yield from literals(node.value)
         elif isinstance(node, ast.Compare) and any(
             map(is_called_rule, (node.left, *node.comparators))
         ):
-            yield from (text for one in node.comparators for text in literals(one))
+            yield from (text for comparator in node.comparators for text in literals(comparator))
 
 
 def test_every_rule_stands_in_the_list_once() -> None:
-    rows = {one for one in vars(rules).values() if isinstance(one, Rule)}
+    rows = {variable for variable in vars(rules).values() if isinstance(variable, Rule)}
     assert rows <= {*RULES, *CHOICES}
     assert len(EXPLAINED) == len(RULES) + len(CHOICES)
 
@@ -94,10 +97,10 @@ def test_name_that_is_given_elsewhere_is_found(source: str) -> None:
 
 
 def test_message_rules_keep_the_order_of_a_spawn() -> None:
-    spawn = {one.name: one.rules for one in SPAWN_STAGES}
+    spawn = {spawn_stage.name: spawn_stage.rules for spawn_stage in SPAWN_STAGES}
     for stage in MESSAGE_STAGES:
-        assert stage.rules == tuple(one for one in spawn[stage.name] if one in stage.rules)
-    assert [*STEP_RULES] == [one.name for one in rules.STEPS]
+        assert stage.rules == tuple(item for item in spawn[stage.name] if item in stage.rules)
+    assert [*STEP_RULES] == [step.name for step in rules.STEPS]
 
 
 def test_golden_refusals_are_by_listed_rules() -> None:
@@ -106,7 +109,7 @@ def test_golden_refusals_are_by_listed_rules() -> None:
         for path in sorted((ROOT / "tests" / "histories").glob("SpawnRefused.*.json"))
     ]
     assert recorded
-    assert {one["rule"] for one in recorded} <= set(RULE_NAMES)
+    assert {event["rule"] for event in recorded} <= set(RULE_NAMES)
 
 
 def test_rule_refuses_with_a_status_of_its_own() -> None:

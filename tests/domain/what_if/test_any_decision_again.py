@@ -46,24 +46,24 @@ def really(then: RecordedDecision, now: RecordedDecision) -> tuple[str, str | No
         return "different-model", None
     said_of = {"model_source": "", "thinking_source": None, "run_timeout_source": "defaults"}
     ways = [
-        (one.role, one.control_scope, one.hooks, one.plan.changed(said_of))
-        for one in (then.created, now.created)
+        (item.role, item.control_scope, item.hooks, item.plan.changed(said_of))
+        for item in (then.created, now.created)
     ]
     if ways[0] != ways[1]:
         return "different-plan", None
-    told = [
+    result = [
         # What a message is told of depths is whether there may be children, and so its role.
         (
-            isinstance(one, SessionCreated) and one.max_depth,
-            [part for part in one.ingredients if part.position == "preamble"],
+            isinstance(item, SessionCreated) and item.max_depth,
+            [part for part in item.ingredients if part.position == "preamble"],
         )
-        for one in (then.created, now.created)
+        for item in (then.created, now.created)
     ]
-    if told[0] != told[1]:
+    if result[0] != result[1]:
         return "different-context", None
     sent = [
-        (one.created and one.created.direct_delivery, one.announced and one.announced.webhooks)
-        for one in (then, now)
+        (item.created and item.created.direct_delivery, item.announced and item.announced.webhooks)
+        for item in (then, now)
     ]
     return "same" if sent[0] == sent[1] else "different-announcement", None
 
@@ -88,7 +88,7 @@ def is_known(then: Rules, now: Rules, missing: tuple[str, ...]) -> bool:
         "the model that was requested:": then.aliases != now.aliases,
     }
     return all(
-        any(one.startswith(word) and is_so for word, is_so in changed.items()) for one in missing
+        any(text.startswith(word) and is_so for word, is_so in changed.items()) for text in missing
     )
 
 
@@ -157,8 +157,8 @@ def settings_of_all(draw: st.DrawFn) -> Values:
                 "chat": {"threadBindings": {"enabled": draw(st.sampled_from([True] * 5 + [False]))}}
             },
             "spawnlog": {
-                "hooks": {one: {"url": f"http://hooks.example/{one}"} for one in hooks},
-                "announce": {"webhooks": [one for one in WEBHOOKS if draw(st.booleans())]},
+                "hooks": {hook: {"url": f"http://hooks.example/{hook}"} for hook in hooks},
+                "announce": {"webhooks": [webhook for webhook in WEBHOOKS if draw(st.booleans())]},
             },
         },
     )
@@ -203,20 +203,20 @@ def test_announced_decision_is_what_would_be_recorded(
 # Given two configurations, which decisions are known to be the same without a look at them.
 
 
-def is_unaffected(asked: Spawn, then: Values, now: Values, *announcing: Values) -> bool:
+def is_unaffected(spawn: Spawn, then: Values, now: Values, *announcing: Values) -> bool:
     """Return True if the fast path decides it. The other configurations were active in between."""
-    others = [Configuration.model_validate(one) for one in (then, *announcing)]
+    others = [Configuration.model_validate(item) for item in (then, *announcing)]
     change = change_of(then, now)
     alone = differ_in_limits_alone(change, others)
-    return alone and is_admitted_alike(change, asked.record(then).request)
+    return alone and is_admitted_alike(change, spawn.record(then).request)
 
 
-def require_same(asked: Spawn, then: Values, now: Values) -> None:
+def require_same(spawn: Spawn, then: Values, now: Values) -> None:
     """Assert that a full replay agrees with the fast path, if that decides it."""
-    known = is_unaffected(asked, then, now)
+    known = is_unaffected(spawn, then, now)
     event(f"unaffected: {known}")
     if known:
-        assert asked.again(then, now).verdict == SAME
+        assert spawn.again(then, now).verdict == SAME
 
 
 @examples(300)

@@ -43,7 +43,7 @@ def setting(writer: str = "fit", editor: str = "fit", **subagents: Any) -> Value
 
 def member(number: int, of: int, agent_id: str) -> Spawn:
     """Return a task of a batch whose script proposes this agent."""
-    ids = tuple(run_id(one) for one in range(1, of + 1))
+    ids = tuple(run_id(number) for number in range(1, of + 1))
     return Spawn(
         number=number,
         batch=BatchFacts(batch_id=run_id(500), index=number - 1, run_ids=ids),
@@ -60,22 +60,24 @@ def batch(*agent_ids: str) -> list[Spawn]:
 
 def lived(tasks: list[Spawn], values: Values) -> list[Spawn]:
     """Return the tasks as recorded: the first that cannot be prepared refuses all others."""
-    refused = [one.record(values).refused for one in tasks]
+    refused = [task.record(values).refused for task in tasks]
     first = next((at for at, one in enumerate(refused) if one is not None), None)
     if first is None or refused[first].step == "admission":  # type: ignore[union-attr]
         return tasks
-    return [one if at == first else one.changed(refused_by="batch") for at, one in enumerate(tasks)]
+    return [
+        task if at == first else task.changed(refused_by="batch") for at, task in enumerate(tasks)
+    ]
 
 
 def again(tasks: list[Spawn], then: Values, now: Values) -> list[Verdict]:
     """Return the verdicts of all tasks."""
-    members = [(one.record(then), one.again(then, now)) for one in lived(tasks, then)]
-    return [one.verdict for one in decide_batch_again(members)]
+    members = [(item.record(then), item.again(then, now)) for item in lived(tasks, then)]
+    return [verdict_line.verdict for verdict_line in decide_batch_again(members)]
 
 
 def said(verdicts: list[Verdict]) -> list[tuple[str, str | None]]:
     """Return verdicts and rules."""
-    return [(one.verdict, one.rule) for one in verdicts]
+    return [(verdict_line.verdict, verdict_line.rule) for verdict_line in verdicts]
 
 
 BOTH = batch("writer", "editor")
@@ -102,8 +104,8 @@ def test_admission_refusal_stays_if_one_task_is_unfit() -> None:
         return setting(contextScripts={"run": []}, allowAgents=["*"], **values)
 
     tasks = [
-        one.changed(agent_id=one.override_to, receipts=(), candidates=(), override_to=None)
-        for one in BOTH
+        item.changed(agent_id=item.override_to, receipts=(), candidates=(), override_to=None)
+        for item in BOTH
     ]
     found = again(tasks, without_scripts(maxChildrenPerAgent=1), without_scripts(writer="unfit"))
     assert said(found) == [("same", "thinking"), ("same", "batch")]
@@ -133,8 +135,10 @@ def test_unmended_task_leaves_the_batch_refused() -> None:
 def test_it_is_what_would_have_been_lived(agent_ids: tuple[str, ...], now: tuple[str, str]) -> None:
     tasks, values = batch(*agent_ids), setting(*now)
     found = again(tasks, setting(), values)
-    really = [one.record(values).refused for one in lived(tasks, values)]
-    assert [one.rule for one in found] == [one.rule if one is not None else None for one in really]
+    really = [item.record(values).refused for item in lived(tasks, values)]
+    assert [item.rule for item in found] == [
+        item.rule if item is not None else None for item in really
+    ]
 
 
 # One that cannot be decided.
@@ -147,7 +151,7 @@ def decided(*verdicts: Verdict, refused_by: tuple[str | None, ...] = ()) -> list
         (Spawn(number=at, refused_by=rule).record(limits()), DecidedAgain(one))
         for at, (rule, one) in enumerate(zip(rules, verdicts, strict=True), start=1)
     ]
-    return [one.verdict for one in decide_batch_again(members)]
+    return [verdict_line.verdict for verdict_line in decide_batch_again(members)]
 
 
 UNKNOWN = not_replayable("a text")
@@ -184,10 +188,10 @@ def child(number: int, agent_id: str | None = "writer", **values: Any) -> Spawn:
     return Spawn(number=number, agent_id=agent_id, **values)
 
 
-def noted(counts: Cascade, asked: Spawn, then: Values, now: Values) -> DecidedAgain:
+def noted(counts: Cascade, spawn: Spawn, then: Values, now: Values) -> DecidedAgain:
     """Replay a decision and apply it to the cascade."""
-    decided = asked.again(then, now, decide=counts.decide)
-    counts.note(asked.record(then), decided)
+    decided = spawn.again(then, now, decide=counts.decide)
+    counts.note(spawn.record(then), decided)
     return decided
 
 
@@ -201,11 +205,11 @@ def undecided(number: int) -> str:
     return f"whether run {run_id(number)}, which cannot be decided again, would have run"
 
 
-def following(asked: Iterable[Spawn], then: Values, now: Values) -> Cascade:
+def following(spawns: Iterable[Spawn], then: Values, now: Values) -> Cascade:
     """Return the cascade after these decisions."""
     counts = Cascade()
-    for one in asked:
-        noted(counts, one, then, now)
+    for request in spawns:
+        noted(counts, request, then, now)
     return counts
 
 
@@ -261,8 +265,8 @@ def test_request_of_refused_run_is_refused(asked: Spawn, above: int | None) -> N
 def test_spawn_refused_either_way_is_same_below_undecided_run() -> None:
     counts = Cascade()
     counts.note(child(1).record(BASE), UNDECIDED)
-    asked = child(2, requester=below(run_id=run_id(1)), active_children=5)
-    assert noted(counts, asked, BASE, BASE).verdict == SAME
+    request = child(2, requester=below(run_id=run_id(1)), active_children=5)
+    assert noted(counts, request, BASE, BASE).verdict == SAME
 
 
 def test_refusal_with_unknown_count_says_no_number() -> None:
@@ -275,8 +279,8 @@ def test_refusal_with_unknown_count_says_no_number() -> None:
 
 def test_refused_request_of_refused_run_is_same() -> None:
     counts = following([child(1)], BASE, STRICT)
-    asked = child(2, requester=below(run_id=run_id(1)), active_children=5)
-    assert noted(counts, asked, BASE, BASE).verdict == SAME
+    request = child(2, requester=below(run_id=run_id(1)), active_children=5)
+    assert noted(counts, request, BASE, BASE).verdict == SAME
 
 
 # The plan of whoever asks.
@@ -342,9 +346,9 @@ def routing(key: str | None) -> Values:
 def routed() -> Spawn:
     """Return a spawn whose script proposes the agent `writer`, if its output is read."""
     printed = receipt("router", "empty", output=ref(SAID), exit_code=0, error=None)
-    asked = child(1, agent_id=None, receipts=(printed,))
-    asked.texts.keep(SAID)
-    return asked
+    request = child(1, agent_id=None, receipts=(printed,))
+    request.texts.keep(SAID)
+    return request
 
 
 def test_message_goes_to_the_overridden_agent() -> None:
@@ -367,8 +371,8 @@ def test_message_goes_to_the_overridden_agent() -> None:
 
 def test_overridden_requester_may_not_request() -> None:
     counts = following([routed()], routing(None), routing("agent"))
-    asked = child(2, agent_id=None, requester=ASKS)
-    assert noted(counts, asked, routing(None), routing("agent")).verdict.missing == (
+    request = child(2, agent_id=None, requester=ASKS)
+    assert noted(counts, request, routing(None), routing("agent")).verdict.missing == (
         'whether agent "writer", instead of its requester, would request it',
     )
 
@@ -448,10 +452,10 @@ def test_id_of_unrequested_run_names_nothing() -> None:
 
 def test_spawn_in_preparation_is_refused_with_its_run() -> None:
     counts = following([LABELLED], BASE, STRICT)
-    asked = naming(2, "dependsOn", is_ready=False)
-    found = asked.again(BASE, BASE, decide=counts.decide, is_unaffected=True).verdict
+    request = naming(2, "dependsOn", is_ready=False)
+    found = request.again(BASE, BASE, decide=counts.decide, is_unaffected=True).verdict
     assert (found.verdict, found.rule) == ("newly-refused", "dependency_unknown")
-    assert asked.again(BASE, BASE, decide=Cascade().decide, is_unaffected=True).verdict == SAME
+    assert request.again(BASE, BASE, decide=Cascade().decide, is_unaffected=True).verdict == SAME
 
 
 def test_name_may_mean_another_run_instead() -> None:
@@ -526,31 +530,31 @@ def test_respawn_of_refused_run_is_unknown(changes: dict[str, Any], is_unknown: 
 
 def test_keys_shared_by_refused_run_are_named() -> None:
     counts = following([LABELLED], BASE, STRICT)
-    told = child(2, agent_id=None).record(BASE)
+    record = child(2, agent_id=None).record(BASE)
     keys = (
         SharedKey(key="goal", session_key=ROOT, value=ref('"g"'), run_id=run_id(1)),
         SharedKey(key="other", session_key=ROOT, value=ref('"o"'), run_id=run_id(8)),
     )
-    found = counts.unshared(told.changed({"started": past.started(shared_context=keys)}))
+    found = counts.unshared(record.changed({"started": past.started(shared_context=keys)}))
     (missing,) = found
     assert "'goal'" in missing
     assert str(run_id(1)) in missing
-    assert counts.unshared(told.changed({"started": past.started(shared_context=keys[1:])})) == ()
+    assert counts.unshared(record.changed({"started": past.started(shared_context=keys[1:])})) == ()
     counts.note(child(8).record(BASE), UNDECIDED)
-    assert len(counts.unshared(told.changed({"started": past.started(shared_context=keys)}))) == 2
+    assert len(counts.unshared(record.changed({"started": past.started(shared_context=keys)}))) == 2
 
 
 def test_newly_allowed_run_shares_with_its_family() -> None:
     shares = SharedContextRequest(keys=(SharedChange(key="goal", value=ref('"g"')),))
     counts = following([child(1, changes={"shared": shares})], STRICT, BASE)
-    told = child(2, agent_id=None).record(BASE)
-    (missing,) = counts.unshared(told.changed({"started": past.started()}))
+    record = child(2, agent_id=None).record(BASE)
+    (missing,) = counts.unshared(record.changed({"started": past.started()}))
     assert missing == (
         f"the shared context: the context shared by run {run_id(1)}, which may exist now"
     )
     child_alone = shares.changed({"scope": "child"})
     none = following([child(1, changes={"shared": child_alone})], STRICT, BASE)
-    assert none.unshared(told.changed({"started": past.started()})) == ()
+    assert none.unshared(record.changed({"started": past.started()})) == ()
 
 
 def test_more_than_can_be_remembered_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,7 +56,7 @@ def priced(**cost: int) -> Values:
 
 def hooks(*names: str) -> Values:
     """Return a file with these hooks."""
-    section = {one: {"url": f"http://hooks.example/{one}"} for one in names}
+    section = {name: {"url": f"http://hooks.example/{name}"} for name in names}
     return but(BASE, {"spawnlog": {"hooks": section}})
 
 
@@ -196,8 +196,8 @@ def test_plan(row: Case) -> None:
 
 def test_missing_credentials_may_be_found_by_another_runtime() -> None:
     then, now = (
-        limits({"id": "writer", "runtime": one}, allowAgents=["*"])
-        for one in ({**COMMAND, "env": {"KEY": "${KEY}"}}, COMMAND)
+        limits({"id": "writer", "runtime": item}, allowAgents=["*"])
+        for item in ({**COMMAND, "env": {"KEY": "${KEY}"}}, COMMAND)
     )
     case(UNSET, then, then).check()
     assert UNSET.again(then, now).verdict.verdict != "same"
@@ -221,8 +221,8 @@ def test_hours_of_an_open_session_are_part_of_its_plan(name: str) -> None:
 
 @pytest.mark.parametrize("rule", ["attachments", "shared_context"])
 def test_step_refuses_again(rule: str) -> None:
-    asked = WRITER.changed(refused_by=rule)
-    case(asked, BASE, slow(BASE)).check()
+    request = WRITER.changed(refused_by=rule)
+    case(request, BASE, slow(BASE)).check()
 
 
 @pytest.mark.parametrize("rule", ["stopped", "erased", "batch"])

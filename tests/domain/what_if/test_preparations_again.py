@@ -49,10 +49,10 @@ def running(*scripts: Values, agents: tuple[str | Values, ...] = ("editor",)) ->
 
 def ran(name: str, injected: str | None = None, **changes: Any) -> ScriptReceipt:
     """Return the receipt of a script that printed the output."""
-    said: dict[str, Any] = {"output": ref(OUTPUT), "exit_code": 0, "error": None}
-    said["injected"] = ref(injected) if injected is not None else None
+    output: dict[str, Any] = {"output": ref(OUTPUT), "exit_code": 0, "error": None}
+    output["injected"] = ref(injected) if injected is not None else None
     outcome = "injected" if injected is not None else "empty"
-    return receipt(name, outcome, **{**said, "position": "append", **changes})
+    return receipt(name, outcome, **{**output, "position": "append", **changes})
 
 
 def spawn(*receipts: ScriptReceipt, **values: Any) -> Spawn:
@@ -83,7 +83,7 @@ KNOWN = {"script": "facts", "position": "append"}
 def thinking(agent_id: str) -> Values:
     """Return a file with the router, and one agent with a thinking level."""
     levels: Values = {"main": {}, "editor": {}, agent_id: {"thinking": "high"}}
-    listed = [{"id": one, "subagents": levels[one]} for one in ("main", "editor")]
+    listed = [{"id": text, "subagents": levels[text]} for text in ("main", "editor")]
     return but(THEN, {"agents": {"list": listed}})
 
 
@@ -166,9 +166,9 @@ def words(characters: int, **own: Any) -> Values:
     )
 
 
-def files(one: int, together: int = 150_000) -> Values:
+def files(single: int, together: int = 150_000) -> Values:
     """Return a file that limits one bootstrap file, and all together, in characters."""
-    return setup(default={"bootstrapMaxChars": one, "bootstrapTotalMaxChars": together})
+    return setup(default={"bootstrapMaxChars": single, "bootstrapTotalMaxChars": together})
 
 
 def cut_at(characters: int) -> Spawn:
@@ -176,7 +176,7 @@ def cut_at(characters: int) -> Spawn:
     whole = [BootstrapFile("AGENTS.md", "x" * 1_000), BootstrapFile("TOOLS.md", "y" * 1_000)]
     cut = select_bootstrap_files(whole, BootstrapLimits(characters, 150_000))
     assert cut.warnings
-    return FILES.changed(bootstrap=tuple(one.text for one in cut.files), warnings=cut.warnings)
+    return FILES.changed(bootstrap=tuple(file.text for file in cut.files), warnings=cut.warnings)
 
 
 # Its warning is beside those of files, and it is no file.
@@ -244,8 +244,8 @@ def test_answer_of_binding_hook_is_not_recorded() -> None:
 )
 def test_thread_that_nobody_binds_is_refused(change: Values) -> None:
     off = but(BOUND_BASE, change)
-    told = refused("thread_binding", "not running on a channel that can bind")
-    case(BOUND, BOUND_BASE, off, told).check()
+    result = refused("thread_binding", "not running on a channel that can bind")
+    case(BOUND, BOUND_BASE, off, result).check()
     case(BOUND, off, BOUND_BASE, REBOUND).check()
     newly_admitted = still_refused("allow_agents", "thread_binding")
     case(BOUND, setup("writer"), off, newly_admitted).check()
@@ -299,11 +299,11 @@ STEPS: dict[str, tuple[Spawn, str]] = {
 
 @pytest.mark.parametrize("name", STEPS)
 def test_step_refuses_what_passes_the_rules_before_it(name: str) -> None:
-    asked, rule = STEPS[name]
-    case(asked, FULL, BASE, still_refused("active_children", rule)).check()
-    asked = asked.changed(active_children=0)
-    case(asked, SAGE, BASE, still_refused("thinking", rule)).check()
-    case(asked, BASE, but(BASE, SLOW)).check()
+    request, rule = STEPS[name]
+    case(request, FULL, BASE, still_refused("active_children", rule)).check()
+    request = request.changed(active_children=0)
+    case(request, SAGE, BASE, still_refused("thinking", rule)).check()
+    case(request, BASE, but(BASE, SLOW)).check()
 
 
 HOOK, ANOTHER = {"url": "http://hooks.example/a"}, {"url": "http://elsewhere.example/"}
@@ -390,11 +390,11 @@ def test_step(row: Case) -> None:
 # Values that Python takes for equal, and a reader of the file does not.
 
 
-def is_unaffected(asked: Spawn, then: Values, now: Values) -> bool:
+def is_unaffected(spawn: Spawn, then: Values, now: Values) -> bool:
     """Return True if the fast path decides it."""
     change = change_of(then, now)
     alone = differ_in_limits_alone(change, [change.then.configuration])
-    return alone and is_admitted_alike(change, asked.record(then).request)
+    return alone and is_admitted_alike(change, spawn.record(then).request)
 
 
 SWITCH = {"channels": {"chat": {"threadBindings": {"spawnSessions": False}}}}
@@ -405,8 +405,8 @@ REVERSED = {"channels": {"chat": {}, "Chat": {"threadBindings": {"enabled": Fals
 
 @pytest.mark.parametrize(("before", "after"), [(SWITCH, ZERO), (TWICE, REVERSED)])
 def test_sections_are_equal_if_they_are_read_alike(before: Values, after: Values) -> None:
-    then, now = (but(but(BASE, BINDING), one) for one in (before, after))
-    policies = [Configuration.model_validate(one).threads_of("chat", None) for one in (then, now)]
+    then, now = (but(but(BASE, BINDING), item) for item in (before, after))
+    policies = [Configuration.model_validate(item).threads_of("chat", None) for item in (then, now)]
     assert policies[0] != policies[1]
     assert BOUND.again(then, now).verdict.verdict != "same"
     assert not is_unaffected(BOUND, then, now)

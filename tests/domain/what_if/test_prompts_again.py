@@ -35,13 +35,13 @@ TOLD = Spawn(
 )
 
 
-def at_start(asked: Spawn, values: Values) -> Run:
+def at_start(spawn: Spawn, values: Values) -> Run:
     """Return the run when its prompt was composed."""
-    return run_of(*asked.events(values))
+    return run_of(*spawn.events(values))
 
 
 def compared(
-    asked: Spawn,
+    spawn: Spawn,
     then: Values,
     now: Values,
     *,
@@ -57,11 +57,11 @@ def compared(
         forgotten: Texts that were erased when it was composed.
         said: Replaces the first of two words by the second in the composed prompt.
     """
-    record, run = asked.record(then), at_start(asked, then)
+    record, run = spawn.record(then), at_start(spawn, then)
     assert record.created is not None
-    known = {ref(one).id: one for one in ("a fact", "in front", '"go on"')} | asked.texts.known
+    known = {ref(text).id: text for text in ("a fact", "in front", '"go on"')} | spawn.texts.known
     before = {id_: text for id_, text in known.items() if text not in forgotten}
-    values = [SharedValue(one.key, one.kind, before.get(_id(one))) for one in shared]
+    values = [SharedValue(item.key, item.kind, before.get(_id(item))) for item in shared]
     opened = run_of(*past.an_announced_run()) if run.continues is not None else run
     pieces, deepest = record.created.ingredients, record.created.max_depth
     prompt = compose_run_prompt(run, opened, pieces, deepest, values, before)
@@ -70,11 +70,11 @@ def compared(
         system_prompt=ref(prompt.system_prompt), message=ref(prompt.message), shared_context=shared
     )
     record = record.changed({"started": started})
-    known |= {ref(one).id: one for one in (prompt.system_prompt, prompt.message)}
-    needed = {one.id for one in prompt_texts_needed(record, run)}
+    known |= {ref(item).id: item for item in (prompt.system_prompt, prompt.message)}
+    needed = {item.id for item in prompt_texts_needed(record, run)}
     gone = {*erased, *forgotten}
     texts = {id_: known[id_] for id_ in needed if id_ in known and known[id_] not in gone}
-    decided = asked.again(then, now)
+    decided = spawn.again(then, now)
     return compare_prompts(record, run, opened, decided, texts)
 
 
@@ -111,7 +111,10 @@ SPAWNS = st.builds(
 def test_prompt_composed_again_is_identical(
     asked: Spawn, characters: int, shared: tuple[SharedKey, ...], gone: tuple[str, ...]
 ) -> None:
-    scripts = [{"id": one.id, "uri": one.uri, "position": one.position} for one in asked.receipts]
+    scripts = [
+        {"id": receipt.id, "uri": receipt.uri, "position": receipt.position}
+        for receipt in asked.receipts
+    ]
     values = limits(
         "writer",
         allowAgents=["*"],
@@ -158,7 +161,7 @@ def test_first_differing_part_is_named(name: str) -> None:
 
 def test_changed_script_text_is_named_in_the_prompt() -> None:
     output = '{"message": "a fact", "note": "a fact!"}'
-    told = TOLD.changed(
+    result = TOLD.changed(
         receipts=(
             receipt(
                 "facts",
@@ -171,13 +174,16 @@ def test_changed_script_text_is_named_in_the_prompt() -> None:
             ),
         )
     )
-    told.texts.keep(output)
-    told.texts.keep("a fact")
+    result.texts.keep(output)
+    result.texts.keep("a fact")
     then = but(scripted(), {})
     del then["agents"]["defaults"]["subagents"]["contextScripts"]["run"][1:]
     now = but(then, {})
     now["agents"]["defaults"]["subagents"]["contextScripts"]["run"][0]["returnKey"] = "note"
-    assert where(compared(told, then, now)) == ("different-context", "/prompt/message/script:facts")
+    assert where(compared(result, then, now)) == (
+        "different-context",
+        "/prompt/message/script:facts",
+    )
 
 
 def test_sizes_are_told_and_no_texts() -> None:

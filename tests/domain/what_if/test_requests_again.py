@@ -62,10 +62,10 @@ LIMITS: dict[str, tuple[Spawn, Values]] = {
 
 @pytest.mark.parametrize("rule", LIMITS)
 def test_limit_refuses_and_allows_and_refuses_both_times(rule: str) -> None:
-    asked, narrow = LIMITS[rule]
-    case(asked, OPEN, narrow, refused(rule)).check()
-    case(asked, narrow, OPEN, allowed(rule)).check()
-    case(asked, narrow, but(narrow, SLOW)).check()
+    request, narrow = LIMITS[rule]
+    case(request, OPEN, narrow, refused(rule)).check()
+    case(request, narrow, OPEN, allowed(rule)).check()
+    case(request, narrow, but(narrow, SLOW)).check()
 
 
 ADMISSION: dict[str, Case] = {
@@ -135,7 +135,7 @@ def test_dependency_is_judged_as_it_was_then(
 ) -> None:
     found = asked.again(limits("writer"), OPEN, waits_for=runs).verdict
     check(found, expected)
-    assert all("name" not in one for one in found.assumed)
+    assert all("name" not in item for item in found.assumed)
 
 
 def test_text_is_read_if_its_limit_changed() -> None:
@@ -145,8 +145,8 @@ def test_text_is_read_if_its_limit_changed() -> None:
 
 
 def test_dependencies_are_read_if_a_limit_refused_before_them() -> None:
-    def needed(asked: Spawn, values: Values) -> tuple[UUID, ...]:
-        request = asked.record(values).request
+    def needed(spawn: Spawn, values: Values) -> tuple[UUID, ...]:
+        request = spawn.record(values).request
         assert isinstance(request, SpawnRequested)
         return waits_for_needed(request)
 
@@ -190,8 +190,8 @@ def test_short_key_may_stand_for_another_session() -> None:
     now = setup("main", {"id": "writer", "default": True})
     case(Spawn(), BASE, now, MEANT_ANOTHER).check()
     for key in (PEER, "agent:main:main"):
-        asked = Spawn(display=key, requester={"session_key": key})
-        assert asked.again(BASE, now).verdict.verdict == "same"
+        spawn = Spawn(display=key, requester={"session_key": key})
+        assert spawn.again(BASE, now).verdict.verdict == "same"
     case(Spawn(requester=below(display_key="main")), BASE, now).check()
 
 
@@ -231,6 +231,6 @@ def test_sandbox(row: Case) -> None:
 @pytest.mark.parametrize(("index", "expected"), [(0, AS_BEFORE), (1, allowed("sandbox"))])
 def test_batch_task_may_see_the_session_first(index: int, expected: Outcome) -> None:
     batch = BatchFacts(batch_id=run_id(5), index=index, run_ids=(run_id(1), run_id(2)))
-    asked = FREE.changed(is_boxed=None, batch=batch)
-    session = asked.session(CONFINED).changed({"created_position": FIRST_POSITION - 2})
-    case(asked, CONFINED, UNCONFINED, expected, requester=session).check()
+    request = FREE.changed(is_boxed=None, batch=batch)
+    session = request.session(CONFINED).changed({"created_position": FIRST_POSITION - 2})
+    case(request, CONFINED, UNCONFINED, expected, requester=session).check()

@@ -36,7 +36,7 @@ def configured(*scripts: Values, agents: tuple[str, ...] = (), **spawnlog: Any) 
     return {
         "agents": {
             "defaults": {"subagents": {"contextScripts": {"run": list(scripts)}}},
-            "list": [{"id": one} for one in ("main", *agents)],
+            "list": [{"id": agent} for agent in ("main", *agents)],
         },
         "spawnlog": spawnlog,
     }
@@ -71,11 +71,11 @@ def again(
     if override_to is not None:
         overridden = {"from_agent_id": "main", "to_agent_id": override_to}
         events.append(AgentOverridden(candidates=candidates, **overridden))
-    steps = [StreamEvent("", one, stamp(at)) for at, one in enumerate(events, 1)]
+    steps = [StreamEvent("", event, stamp(at)) for at, event in enumerate(events, 1)]
     record = recorded_decision(steps)
     change = change_of(then, now).agent("main").scripts
     needed = outputs_needed(record, change)
-    texts = {} if erased else {one.id: TEXTS[one.id] for one in needed if one.id in TEXTS}
+    texts = {} if erased else {item.id: TEXTS[item.id] for item in needed if item.id in TEXTS}
     return replay_scripts(record, change, texts)
 
 
@@ -91,10 +91,12 @@ class Replay(NamedTuple):
 def said(found: ReplayedScripts) -> str:
     """Return the text and place of each script: `a^one b_two` is before and after the task."""
     return " ".join(
-        one.script_id
-        + {"prepend": "^", "append": "_"}[one.position]
-        + str(one.text if one.injected is None else TEXTS[one.injected.id])
-        for one in found.contributions
+        contribution.script_id
+        + {"prepend": "^", "append": "_"}[contribution.position]
+        + str(
+            contribution.text if contribution.injected is None else TEXTS[contribution.injected.id]
+        )
+        for contribution in found.contributions
     )
 
 
@@ -173,7 +175,7 @@ SKIPPED = [
     receipt("b", "skipped", output=None, duration_ms=0),
 ]
 HALF: Values = {"outcome": "failed", "duration_ms": 2_000, "exit_code": None}
-TWO_SECONDS, NINE_SECONDS = (configured({**A, "timeoutSeconds": one}) for one in (2, 9))
+TWO_SECONDS, NINE_SECONDS = (configured({**A, "timeoutSeconds": number}) for number in (2, 9))
 UNTOLD = (
     'context script "cut": it may have failed because the total time ran out (scriptsTotalSeconds)'
 )

@@ -68,7 +68,7 @@ def test_child_is_bound_and_its_result_goes_to_the_thread(
         *(f"{event}:{step}" for step in STEPS for event in ("StepBegun", "StepTaken")),
         "SessionCreated",
     ]
-    assert [one for one in story if one.startswith("hook:")] == [
+    assert [text for text in story if text.startswith("hook:")] == [
         f"hook:{hook}:done" for hook in TELLING
     ]
     hooks = [*ASKING, *TELLING]
@@ -86,8 +86,8 @@ def test_child_is_bound_and_its_result_goes_to_the_thread(
     assert (ended["reason"], ended["outcome"]) == ("subagent-complete", "ok")
     (item,) = server.inbox("agent:main:bound")
     assert item["origin"] == AT_THE_THREAD
-    decisions = [one for one in server.explained(run_id) if one["rule"] in STEPS]
-    assert [one["text"] for one in decisions] == [
+    decisions = [rule for rule in server.explained(run_id) if rule["rule"] in STEPS]
+    assert [decision["text"] for decision in decisions] == [
         "a thread was bound for the child",
         "the context engine prepared the child",
     ]
@@ -118,8 +118,8 @@ def test_spawn_whose_thread_is_not_bound_is_refused(
     server.wait_steps(run_id, UNBOUND)
     (undone,) = server.payloads(run_id, "EffectAttempted")
     assert undone["outcome"] == ("undone" if may_be_bound else "nothing_there")
-    told = [("subagentEnded", "thread_binding:undo")] if may_be_bound else []
-    assert asked(outside, run_id) == [("subagentSpawning", "thread_binding"), *told]
+    result = [("subagentEnded", "thread_binding:undo")] if may_be_bound else []
+    assert asked(outside, run_id) == [("subagentSpawning", "thread_binding"), *result]
     for call in outside.calls("subagentEnded"):
         assert (call.event["reason"], call.event["error"]) == (
             *("spawn-failed", "Session failed to start"),
@@ -144,7 +144,7 @@ def test_unprepared_engine_undoes_the_thread(server: Server, outside: HookServer
     run_id = refused(server, threaded("engine"), "context_engine", text)
     server.wait_steps(run_id, UNBOUND)
     undone = server.payloads(run_id, "EffectAttempted")
-    hows = {one["name"]: one["outcome"] for one in undone}
+    hows = {run["name"]: run["outcome"] for run in undone}
     assert hows == {"context_engine": "nothing_there", "thread_binding": "undone"}
     assert asked(outside, run_id)[2:] == [
         ("rollbackSubagentSpawn", "context_engine:undo"),
@@ -201,7 +201,7 @@ def test_stopped_spawn_is_answered_while_hook_is_asked(
     require_no_children(server, body)
     # Whoever was asked may still be at it, so it is undone later.
     assert server.steps(run_id)[-2:] == [f"StepBegun:{step}", "SpawnRefused"]
-    assert step in {one["step"] for one in server.run(run_id)["undoing"]}
+    assert step in {item["step"] for item in server.run(run_id)["undoing"]}
     outside.let_go()
 
 
@@ -232,15 +232,15 @@ def test_child_in_thread_begins_with_conversation(server: Server, outside: HookS
     (call,) = outside.calls("prepareSubagentSpawn")
     assert call.event["contextMode"] == "fork"
     assert entries_of(server.http, first["runId"])[1 : len(KEPT) + 1] == KEPT
-    story = [one for one in server.steps(first["runId"]) if one.startswith("StepTaken")]
-    assert story == [f"StepTaken:{one}" for one in (STEPS[0], "context_fork", STEPS[1])]
+    story = [step for step in server.steps(first["runId"]) if step.startswith("StepTaken")]
+    assert story == [f"StepTaken:{item}" for item in (STEPS[0], "context_fork", STEPS[1])]
     # A respawn has a thread of its own, and begins with what that one began with.
     again = server.http.post(
         f"/v1/runs/{first['runId']}/respawn", json={"transcript": {"upTo": 2}}
     ).json()
     run = server.run(again["runId"], "announced")
     assert (run["mode"], run["respawnedFrom"]) == ("session", first["runId"])
-    children = [one.event["childSessionKey"] for one in outside.calls("subagentSpawning")]
+    children = [call.event["childSessionKey"] for call in outside.calls("subagentSpawning")]
     assert children == [first["childSessionKey"], run["childSessionKey"]]
     assert entries_of(server.http, run["runId"])[2] == KEPT[0]
 
@@ -265,7 +265,7 @@ def batch(name: str) -> dict[str, Any]:
 def runs_of(server: Server, body: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the runs of the request's session, in the order of its tasks."""
     runs = server.runs(requester=body["requester"]["sessionKey"])
-    return sorted(runs, key=lambda one: str(one["label"]))
+    return sorted(runs, key=lambda run: str(run["label"]))
 
 
 @pytest.mark.server
@@ -285,13 +285,13 @@ def test_refused_task_undoes_what_was_made_for_others(
     problem = server.spawn(**body).json()
     assert problem["rule"] == rule
     runs = runs_of(server, body)
-    assert Counter(one["rule"] for one in runs) == {rule: 1, "batch": 2}
+    assert Counter(run["rule"] for run in runs) == {rule: 1, "batch": 2}
     require_no_children(server, body)
-    for one in runs:
-        begun = [name for name in server.steps(one["runId"]) if name.startswith("StepBegun:")]
+    for item in runs:
+        begun = [name for name in server.steps(item["runId"]) if name.startswith("StepBegun:")]
         undone = [f"undo:{name.removeprefix('StepBegun:')}:done" for name in begun]
-        server.wait_steps(one["runId"], *undone)
-        assert server.run(one["runId"])["undoing"] == []
+        server.wait_steps(item["runId"], *undone)
+        assert server.run(item["runId"])["undoing"] == []
     assert set(Counter(call.key for call in outside.calls(hook)).values()) == {1}
 
 
@@ -302,9 +302,9 @@ def test_hanging_hook_does_not_hold_up_refusal(server: Server, outside: HookServ
     body = batch("one-hangs")
     assert server.spawn(**body).json()["rule"] == "thread_binding"
     outside.let_go()
-    for one in runs_of(server, body):
-        if "StepBegun:thread_binding" in server.steps(one["runId"]):
-            server.wait_steps(one["runId"], UNBOUND)
+    for run in runs_of(server, body):
+        if "StepBegun:thread_binding" in server.steps(run["runId"]):
+            server.wait_steps(run["runId"], UNBOUND)
 
 
 # Killed.
@@ -356,7 +356,7 @@ def test_killed_spawn_asks_and_tells_once(server: Server, outside: HookServer, m
     assert answer.status_code == 201, answer.text
     run_id = str(answer.json()["runId"])
     story = server.wait_steps(run_id, "hook:subagentEnded:done")
-    assert Counter(one for one in story if one.startswith(("StepTaken", "hook:", "undo:"))) == {
+    assert Counter(text for text in story if text.startswith(("StepTaken", "hook:", "undo:"))) == {
         **{f"StepTaken:{step}": 1 for step in STEPS},
         **{f"hook:{hook}:done": 1 for hook in TELLING},
     }

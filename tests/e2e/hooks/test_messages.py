@@ -65,22 +65,22 @@ def require_no_children(server: Server, name: str) -> None:
 def test_of_many_messages_one_is_taken(server: Server, twin: Server, servers: int) -> None:
     name = f"racing-{servers}"
     first, key = rested(server, name)
-    asked = (server, twin)[:servers]
+    request = (server, twin)[:servers]
 
     def send(number: int) -> httpx2.Response:
-        one = asked[number % servers]
+        one = request[number % servers]
         return one.send(first, f"message {number}", key=f"{name}-{number}")
 
     answers = raced(*(lambda n=n: send(n) for n in range(RACERS)))
     by_status: dict[int, list[dict[str, Any]]] = {201: [], 202: []}
-    for one in answers:
-        by_status[one.status_code].append(one.json())
-    (taken,) = [one["runId"] for one in by_status[201]]
+    for response in answers:
+        by_status[response.status_code].append(response.json())
+    (taken,) = [run["runId"] for run in by_status[201]]
     waiting = by_status[202]
-    assert sorted(one["place"] for one in waiting) == list(range(1, RACERS))
+    assert sorted(item["place"] for item in waiting) == list(range(1, RACERS))
     assert server.session_runs(key) == [taken, first]
-    queue = [one["runId"] for one in server.session(key)["queue"]]
-    assert sorted(queue) == sorted(one["runId"] for one in waiting)
+    queue = [run["runId"] for run in server.session(key)["queue"]]
+    assert sorted(queue) == sorted(run["runId"] for run in waiting)
     server.began(taken)
     # Each has its answer under its key, the one that was taken and those that wait.
     for number, answer in enumerate(answers):
@@ -101,9 +101,9 @@ def test_same_message_to_two_servers_is_one(server: Server, twin: Server) -> Non
     key = server.run(first, "announced")["childSessionKey"]
     both = (server, twin)
     answers = raced(*(lambda n=n: both[n % 2].send(first, "once", key="same") for n in range(8)))
-    (run_id,) = {one.json()["runId"] for one in answers if one.status_code == 201}
-    assert {one.status_code for one in answers} <= {201, 409}
-    refused = {one.json()["code"] for one in answers if one.status_code == 409}
+    (run_id,) = {response.json()["runId"] for response in answers if response.status_code == 201}
+    assert {response.status_code for response in answers} <= {201, 409}
+    refused = {response.json()["code"] for response in answers if response.status_code == 409}
     assert refused <= {"idempotency_in_flight"}
     reply(server, run_id)
     assert server.session_runs(key) == [run_id, first]
@@ -162,9 +162,9 @@ def test_message_goes_on_at_the_server_that_lives(server: Server, twin: Server) 
     with suppress(httpx2.TransportError):
         server.send(first, MESSAGE, key="orphan")
     server.wait_death()
-    told = twin.send(first, MESSAGE, key="orphan")
-    assert (told.status_code, told.headers["Idempotent-Replayed"]) == (201, "true")
-    second = told.json()["runId"]
+    response = twin.send(first, MESSAGE, key="orphan")
+    assert (response.status_code, response.headers["Idempotent-Replayed"]) == (201, "true")
+    second = response.json()["runId"]
     twin.began(second)
     twin.let_go(second)
     assert twin.run(second, "announced")["outcome"] == "success"
@@ -262,25 +262,25 @@ def test_killed_message_is_taken_once(server: Server, outside: HookServer, momen
     answered = Background(lambda: server.send(first, MESSAGE, key=moment)).answer()
     server.wait_death()
     server.restart()
-    told = server.send(first, MESSAGE, key=moment)
-    assert told.status_code == 201, told.text
+    response = server.send(first, MESSAGE, key=moment)
+    assert response.status_code == 201, response.text
     if answered is not None:
-        assert told.content == answered.content
+        assert response.content == answered.content
     # The claim is recorded with the message.
     is_unheard = moment in ("before MessageReceived", "before RunClaimed")
-    assert ("Idempotent-Replayed" in told.headers) is not is_unheard
-    second = str(told.json()["runId"])
+    assert ("Idempotent-Replayed" in response.headers) is not is_unheard
+    second = str(response.json()["runId"])
     run = server.run(second, "announced")
     assert (run["outcome"], run["continues"]) == (MOMENTS[moment], first)
     assert run["error"] is None or run["error"].startswith("interrupted")
     assert server.session_runs(key) == [second, first]
     assert server.steps(second).count("MessageReceived") == 1
-    assert [one["runId"] for one in server.inbox(f"agent:main:{name}")] == [first, second]
+    assert [run["runId"] for run in server.inbox(f"agent:main:{name}")] == [first, second]
     third = server.continued(second, "and at last?")
-    said = reply(server, third)
-    assert said["attachments"]
+    output = reply(server, third)
+    assert output["attachments"]
     # What it said before it was killed may not have been written down.
-    assert MESSAGE in said["history"] or run["outcome"] == "error"
+    assert MESSAGE in output["history"] or run["outcome"] == "error"
     server.stop_session(key)
     reasons = require_put_away(server, outside, name, key, third, second, first)
     assert reasons == {"session-delete"}
@@ -296,8 +296,8 @@ def test_killed_stop_puts_session_at_rest_away(
     server.run(second, "announced")
     killed_at_stop(server, key, moment)
     server.restart()
-    told = stop(server, key, moment).json()
-    assert (told["runId"], told["wasOver"], told["closed"]) == (second, True, True)
+    run = stop(server, key, moment).json()
+    assert (run["runId"], run["wasOver"], run["closed"]) == (second, True, True)
     assert server.send(first, "too late").json()["code"] == "session_closed"
     reasons = require_put_away(server, outside, name, key, second, first)
     assert reasons == {"session-delete"}
@@ -327,7 +327,7 @@ def test_killed_stop_ends_session_at_work(server: Server, outside: HookServer, m
     server.began(second)
     killed_at_stop(server, key, moment)
     server.restart()
-    told = stop(server, key, moment).json()
-    assert (told["runId"], told["closed"]) == (second, True)
+    run = stop(server, key, moment).json()
+    assert (run["runId"], run["closed"]) == (second, True)
     assert server.run(second, "archived")["outcome"] in ("stopped", "error")
     assert len(require_put_away(server, outside, name, key, second, first)) == 1

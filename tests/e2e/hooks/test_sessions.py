@@ -52,8 +52,8 @@ def test_session_takes_messages_until_it_is_stopped(server: Server, outside: Hoo
     assert server.session(key)["stage"] == "open"
     sent = server.send(first, "the second chapter", key="second")
     second = str(sent.json()["runId"])
-    said = reply(server, second)
-    assert (said["message"], len(said["history"])) == ("the second chapter", 1)
+    output = reply(server, second)
+    assert (output["message"], len(output["history"])) == ("the second chapter", 1)
     # Any run of the session will do.
     third = server.continued(first, "the third chapter")
     assert reply(server, third)["history"][1:] == ["the second chapter"]
@@ -61,7 +61,7 @@ def test_session_takes_messages_until_it_is_stopped(server: Server, outside: Hoo
     assert (run["continues"], run["childSessionKey"]) == (second, key)
     assert server.steps(third)[:3] == ["MessageReceived", "ContinuationPlanned", "RunQueued"]
     items = server.inbox("agent:main:reader")
-    assert [one["runId"] for one in items] == [first, second, third]
+    assert [item["runId"] for item in items] == [first, second, third]
     assert items[0]["origin"] == AT_THE_THREAD
     assert server.session("agent:main:reader")["activeChildren"] == 0
     answer = server.stop_session(key)
@@ -141,7 +141,7 @@ def test_erased_session_is_closed_and_its_runs_are_stopped(server: Server) -> No
 
 # What surrounds its runs.
 
-NAMES = [".manifest.json", *sorted(one["name"] for one in ATTACHED)]
+NAMES = [".manifest.json", *sorted(item["name"] for item in ATTACHED)]
 
 
 @pytest.mark.server
@@ -188,7 +188,7 @@ def test_preamble_stays_and_bootstrap_files_are_read_anew(server: Server) -> Non
         shown = server.prompt(run_id)
         system = shown["systemPrompt"]
         assert system.count("we are sailors") == 1
-        assert [one for one in found if one and one in system] == ([rule] if rule else [])
+        assert [item for item in found if item and item in system] == ([rule] if rule else [])
         sources = [part["source"] for part in shown["parts"]]
         assert ("bootstrap:AGENTS.md" in sources) is (rule is not None), sources
     assert "first words" not in json.dumps(server.prompt(runs[1]))
@@ -199,13 +199,13 @@ def test_runtime_that_delivers_brings_every_result(server: Server) -> None:
     first = server.accepted(**staying("carried", agentId="carrier"))
     server.run(first, "announced")
     for run_id in (first, server.continued(first, "again")):
-        said = reply(server, run_id)
-        assert (said["deliver"], said["deliveryOrigin"]) == (True, AT_THE_THREAD)
+        output = reply(server, run_id)
+        assert (output["deliver"], output["deliveryOrigin"]) == (True, AT_THE_THREAD)
         assert server.run(run_id)["announcement"]["state"] == "not_required"
     assert server.inbox("agent:main:carried") == []
     one_shot = server.accepted(**threaded("shot", agentId="carrier"))
     assert reply(server, one_shot)["deliver"] is False
-    assert [one["runId"] for one in server.inbox("agent:main:shot")] == [one_shot]
+    assert [run["runId"] for run in server.inbox("agent:main:shot")] == [one_shot]
 
 
 @pytest.mark.server
@@ -239,8 +239,8 @@ def test_session_continues_after_run_that_could_not_be_launched(
 
 def spoken(server: Server, run_id: str) -> list[str]:
     """Return the messages of the children in a run's transcript."""
-    said = [body for kind, body in entries_of(server.http, run_id) if kind == "message"]
-    return [str(body["text"]) for body in said if body["role"] != "user"]
+    bodies = [body for kind, body in entries_of(server.http, run_id) if kind == "message"]
+    return [str(body["text"]) for body in bodies if body["role"] != "user"]
 
 
 @pytest.mark.server
@@ -287,7 +287,7 @@ def test_session_waits_for_children_of_each_run(server: Server) -> None:
     assert server.session(requester)["activeChildren"] == 1
     let_go(server, sweep)
     server.run(second, "announced")
-    texts = [one["text"] for one in server.inbox(requester)]
+    texts = [announcement["text"] for announcement in server.inbox(requester)]
     assert [("tidy" in text, "sweep" in text) for text in texts] == [(True, False), (False, True)]
     assert server.session(requester)["activeChildren"] == 0
 
@@ -321,15 +321,15 @@ def test_killed_stop_of_root_session_stops_its_children(server: Server) -> None:
     server.began(first)
     path = "sessions/agent:main:root-killed"
     killed(server, "after StopRequested", path)
-    told = stop(server, path)
-    assert (told.json()["runId"], told.json()["closed"]) == (None, False)
+    response = stop(server, path)
+    assert (response.json()["runId"], response.json()["closed"]) == (None, False)
     for run_id in (first, second):
         assert server.run(run_id, "announced")["outcome"] == "stopped", run_id
     # Once it was answered, a repeat stops nobody any more.
     third = server.accepted(**body)
     server.began(third)
     again = stop(server, path)
-    assert (again.content, again.headers["Idempotent-Replayed"]) == (told.content, "true")
+    assert (again.content, again.headers["Idempotent-Replayed"]) == (response.content, "true")
     assert let_go(server, third)["outcome"] == "success"
 
 
@@ -345,8 +345,8 @@ def test_killed_stop_reaches_those_below(server: Server, what: str) -> None:
     if what == "session":
         path = f"sessions/{session_of(server, first)}"
         killed(server, "after SessionClosed", path)
-        told = stop(server, path).json()
-        assert (told["closed"], told["runId"]) == (True, first)
+        run = stop(server, path).json()
+        assert (run["closed"], run["runId"]) == (True, first)
     else:
         # Its own stop changes nothing, that of the one below is not recorded.
         killed(server, "before RunEnded", f"runs/{first}")

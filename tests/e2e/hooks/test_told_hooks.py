@@ -37,7 +37,7 @@ def test_failing_hook_is_told_again_until_it_takes_it(server: Server, outside: H
     outside.replies(TOLD, Reply(500), Reply(is_held=True), Reply(204))
     run_id = spawned(server, "again")
     story = server.wait_steps(run_id, "hook:subagentEnded:done")
-    assert [one for one in story if one.startswith("hook:")] == [
+    assert [text for text in story if text.startswith("hook:")] == [
         *[f"hook:{TOLD}:failed"] * 2,
         f"hook:{TOLD}:done",
         "hook:subagentEnded:done",
@@ -144,10 +144,10 @@ def test_run_that_waited_in_vain_is_told_of_once(server: Server, outside: HookSe
     server.stop_run(held)
     story = server.wait_steps(late, "RunArchived")
     assert not {"RunQueued", "RunStarted", f"hook:{TOLD}:done"} & set(story)
-    (text,) = [one["text"] for one in server.inbox("agent:main:waits") if one["runId"] == late]
+    (text,) = [run["text"] for run in server.inbox("agent:main:waits") if run["runId"] == late]
     assert f'it was not started: its dependency "held" (run {held}) was stopped' in text
     # Whoever bound the thread is told once that there is no child.
-    ends = [one for one in outside.calls("subagentEnded") if one.event["runId"] == late]
+    ends = [call for call in outside.calls("subagentEnded") if call.event["runId"] == late]
     assert len(ends) == 1
 
 
@@ -167,5 +167,5 @@ def test_next_server_settles_those_that_wait(server: Server) -> None:
         assert f'"vain" (run {vain})' in other.run(behind, "announced")["error"]
         assert other.run(any_end, "announced")["outcome"] == "success"
         assert other.session("agent:main:shut")["activeChildren"] == 0
-        told = {one["runId"] for one in other.inbox("agent:main:shut")}
-        assert told == {held, vain, behind, any_end}
+        run_ids = {run["runId"] for run in other.inbox("agent:main:shut")}
+        assert run_ids == {held, vain, behind, any_end}

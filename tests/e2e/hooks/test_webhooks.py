@@ -63,9 +63,9 @@ def delivery(
 
     def found() -> tuple[dict[str, Any], dict[str, Any]] | None:
         for entry in server.inbox(session_key):
-            for one in entry["deliveries"]:
-                if (one["webhook"], one["state"]) == (webhook_id, state):
-                    return entry, one
+            for delivery in entry["deliveries"]:
+                if (delivery["webhook"], delivery["state"]) == (webhook_id, state):
+                    return entry, delivery
         return None
 
     return wait_for(f"{webhook_id} of {session_key} is {state}", found)
@@ -106,15 +106,15 @@ def test_a3_a40_result_is_sent_where_its_asker_is(server: Server, outside: HookS
     assert {call.hook for call in outside.calls()} == {"all", "discord"}
     (call,) = outside.calls("discord")
     assert (call.body["type"], call.body["timestamp"]) == ("announcement", entry["createdAt"])
-    told = ("text", "dedupeKey", "position", "runId")
+    result = ("text", "dedupeKey", "position", "runId")
     assert call.body["data"] == {
         **call.body["data"],
-        **{name: entry[name] for name in told},
+        **{name: entry[name] for name in result},
         "origin": ORIGIN,
         "requester": {"sessionKey": key, "agentId": "main", "depth": 0},
     }
     (signed,) = outside.calls("all")
-    assert [is_signed(signed, one) for one in (*KEYS, b"another key of 24 bytes.")] == [
+    assert [is_signed(signed, key) for key in (*KEYS, b"another key of 24 bytes.")] == [
         *(True, True),
         False,
     ]
@@ -142,8 +142,8 @@ def test_message_that_is_not_taken_is_sent_again(
     failed, taken = server.payloads(run_id, "EffectAttempted")
     assert (failed["attempt"], failed["retryAfterSeconds"], taken["attempt"]) == (1, 1, 2)
     events = server.http.get(f"/v1/runs/{run_id}/events").json()["items"]
-    assert [one["texts"]["error"] for one in events if "texts" in one] == [said]
-    assert [one["runId"] for one in server.inbox(key)] == [run_id]
+    assert [event["texts"]["error"] for event in events if "texts" in event] == [said]
+    assert [run["runId"] for run in server.inbox(key)] == [run_id]
 
 
 @pytest.mark.server
@@ -172,7 +172,7 @@ def test_parked_announcement_is_told_and_redriven(server: Server, outside: HookS
     _, delivered = delivery(server, key, "all", "delivered")
     assert delivered["attempts"] == ATTEMPTS_MAX + 1
     left = server.http.get("/v1/announcements", params=ledger).json()["items"]
-    assert run_id not in [one["runId"] for one in left]
+    assert run_id not in [run["runId"] for run in left]
     problem_of(redrive(server, run_id), 409, "no_announcement")
 
 
@@ -199,11 +199,11 @@ def test_all_parked_announcements_of_a_token_are_redriven_at_once(
         "moreAfter": None,
     }
     headers = {"Idempotency-Key": "several"}
-    asked = {**body, "limit": 1}
-    first = server.http.post(path, json=asked, headers=headers).json()
+    request = {**body, "limit": 1}
+    first = server.http.post(path, json=request, headers=headers).json()
     assert first["redriven"] == [{"runId": made[1][0], "webhooks": ["all"]}]
-    assert server.http.post(path, json=asked, headers=headers).json() == first
-    last = server.http.post(path, json={**asked, "after": first["moreAfter"]}).json()
+    assert server.http.post(path, json=request, headers=headers).json() == first
+    last = server.http.post(path, json={**request, "after": first["moreAfter"]}).json()
     assert (last["redriven"][0]["runId"], last["moreAfter"]) == (made[2][0], None)
     for run_id, key in made:
         delivery(server, key, "all", "delivered")
@@ -263,8 +263,8 @@ def test_killed_delivery_arrives(server: Server, outside: HookServer, moment: st
     delivery(server, key, "all", "delivered")
     require_one_key(outside, run_id)
     assert 1 <= len(outside.calls("all")) <= 2
-    assert [one["runId"] for one in server.inbox(key)] == [run_id]
-    attempted = [one["name"] for one in server.payloads(run_id, "EffectAttempted")]
+    assert [run["runId"] for run in server.inbox(key)] == [run_id]
+    attempted = [payload["name"] for payload in server.payloads(run_id, "EffectAttempted")]
     assert sorted(attempted) == ["all", "discord"]
 
 
@@ -280,8 +280,8 @@ def test_killed_delivery_is_parked_once(server: Server, outside: HookServer, mom
     key = body["requester"]["sessionKey"]
     _, own = delivery(server, key, "all", "parked")
     assert own["attempts"] == 1
-    assert [one["reason"] for one in server.payloads(run_id, "EffectParked")] == ["refused"]
-    assert [one["runId"] for one in server.inbox(key)] == [run_id]
+    assert [payload["reason"] for payload in server.payloads(run_id, "EffectParked")] == ["refused"]
+    assert [run["runId"] for run in server.inbox(key)] == [run_id]
 
 
 @pytest.mark.kill

@@ -47,9 +47,9 @@ def stop(server: Server, run_id: str) -> dict[str, Any]:
 def test_messages_to_run_at_work_are_taken_in_their_order(server: Server) -> None:
     first = waiting_run(server, "queue")
     answers = [queued(server, first, text) for text in ("one", "two")]
-    assert [one["place"] for one in answers] == [1, 2]
+    assert [answer["place"] for answer in answers] == [1, 2]
     queue = server.session(answers[0]["childSessionKey"])["queue"]
-    assert [(one["messagePreview"], one["by"]) for one in queue] == [
+    assert [(item["messagePreview"], item["by"]) for item in queue] == [
         ("one", "admin"),
         ("two", "admin"),
     ]
@@ -57,9 +57,9 @@ def test_messages_to_run_at_work_are_taken_in_their_order(server: Server) -> Non
     assert [turn(server, "queue", number) for number in (2, 3)] == ["one", "two"]
     entries = announcements(server, "queue", 3)
     runs = turns_of(server, first)
-    assert [one["runId"] for one in entries] == [one["runId"] for one in runs]
-    assert [one["runId"] for one in runs[1:]] == [one["runId"] for one in answers]
-    assert [one["cause"] for one in runs] == [None, "message", "message"]
+    assert [entry["runId"] for entry in entries] == [run["runId"] for run in runs]
+    assert [run["runId"] for run in runs[1:]] == [run["runId"] for run in answers]
+    assert [run["cause"] for run in runs] == [None, "message", "message"]
     assert server.session("agent:actor:queue")["activeChildren"] == 0
 
 
@@ -93,9 +93,9 @@ def test_a47_run_of_gone_server_took_as_long_as_it_was_alive(server: Server) -> 
 def test_steered_run_is_replaced_and_its_queue_goes_over(server: Server) -> None:
     first = waiting_run(server, "steered")
     queued(server, first, "afterwards")
-    told = queued(server, first, "do this instead", mode="steer")
-    said = ("status", "mode", "text", "replaces")
-    assert [told[name] for name in said] == ["accepted", "restart", "steered steered.", first]
+    result = queued(server, first, "do this instead", mode="steer")
+    output = ("status", "mode", "text", "replaces")
+    assert [result[name] for name in output] == ["accepted", "restart", "steered steered.", first]
     soon = problem_of(server.send(first, "right", mode="steer"), 429, "steered_too_soon")
     assert soon["detail"] == (
         "Steer rate limit exceeded. Wait a moment before sending another steer."
@@ -104,12 +104,12 @@ def test_steered_run_is_replaced_and_its_queue_goes_over(server: Server) -> None
     server.touch("steered.go")
     assert turn(server, "steered", 3) == "afterwards"
     entries = announcements(server, "steered", 2)
-    one, two, three = turns_of(server, first)
+    run, two, three = turns_of(server, first)
     assert [each["runId"] for each in entries] == [two["runId"], three["runId"]]
-    assert [one["outcome"], two["cause"], three["cause"]] == ["stopped", "steer", "message"]
-    assert two["runId"] == told["runId"]
+    assert [run["outcome"], two["cause"], three["cause"]] == ["stopped", "steer", "message"]
+    assert two["runId"] == result["runId"]
     reason = f"it was steered; run {two['runId']} continues its session"
-    assert one["announcement"]["reason"] == reason
+    assert run["announcement"]["reason"] == reason
     session = server.session("agent:actor:steered")
     assert (session["activeChildren"], session["pendingDescendants"]) == (0, 0)
     done = server.send(first, "too late", mode="steer").json()
@@ -146,7 +146,7 @@ def test_preamble_of_later_runs_is_written_and_taken_away(server: Server) -> Non
     assert server.http.delete(place).json()["changed"] is True
     third = server.continued(second, "and then?")
     server.run(third, "announced")
-    assert [preamble(one) for one in (first, second, third)] == [
+    assert [preamble(item) for item in (first, second, third)] == [
         "It rains.",
         "The sun shines.",
         None,

@@ -26,14 +26,14 @@ def test_a_run_that_yields_is_woken_and_only_its_last_turn_is_announced(server: 
     assert "\nTask: simple\n" in woken
     assert "Child completion results:\n1. simple.1\nStatus: success\n" in woken
     (entry,) = announcements(server, "simple")
-    one, two = turns_of(server, first)
+    run, two = turns_of(server, first)
     assert entry["runId"] == two["runId"]
-    assert (one["yielded"], one["continuedBy"], one["stage"]) == (True, two["runId"], "announced")
-    assert one["announcement"]["state"] == "skipped"
-    assert one["announcement"]["reason"] == (
+    assert (run["yielded"], run["continuedBy"], run["stage"]) == (True, two["runId"], "announced")
+    assert run["announcement"]["state"] == "skipped"
+    assert run["announcement"]["reason"] == (
         f"it yielded; run {two['runId']} continues its session"
     )
-    assert (two["cause"], two["continues"], two["yielded"]) == ("wake", one["runId"], False)
+    assert (two["cause"], two["continues"], two["yielded"]) == ("wake", run["runId"], False)
     assert server.events(first)[-6:] == [
         "YieldRequested",
         "RunEnded",
@@ -66,7 +66,7 @@ def test_each_report_wakes_it_until_it_ends_without_yielding(server: Server) -> 
     assert "1. each.2\n" in again
     assert "each.1\n" not in again
     announcements(server, "each")
-    assert [one["cause"] for one in turns_of(server, first)] == [None, "wake", "wake"]
+    assert [turn["cause"] for turn in turns_of(server, first)] == [None, "wake", "wake"]
 
 
 @pytest.mark.server
@@ -84,9 +84,9 @@ def test_report_before_a_yield_wakes_it_at_once(server: Server) -> None:
 def test_one_that_does_not_end_by_itself_is_ended(server: Server) -> None:
     first = orchestrate(server, "lingers", {"children": [{}], "turns": 1, "then": "linger"})
     announcements(server, "lingers")
-    one, two = turns_of(server, first)
-    assert one["outcome"] == two["outcome"] == "success"
-    assert one["error"] is None
+    run, two = turns_of(server, first)
+    assert run["outcome"] == two["outcome"] == "success"
+    assert run["error"] is None
 
 
 @pytest.mark.server
@@ -148,11 +148,11 @@ def settled(server: Server, name: str) -> list[dict[str, Any]]:
     first = server.http.get("/v1/runs", params={"label": name, "order": "asc"}).json()["items"][0]
     runs = turns_of(server, str(first["runId"]))
     entries = announcements(server, name)
-    assert max(Counter(one["runId"] for one in entries).values()) == 1
+    assert max(Counter(entry["runId"] for entry in entries).values()) == 1
     session = server.session(f"agent:actor:{name}")
     assert (session["activeChildren"], session["pendingDescendants"]) == (0, 0)
-    for one in runs:
-        events = Counter(server.events(str(one["runId"])))
+    for run in runs:
+        events = Counter(server.events(str(run["runId"])))
         assert {events[name] for name in ("RunEnded", "RunAnnounced")} == {1}, events
     return runs
 
@@ -174,13 +174,13 @@ def test_a_yield_survives_a_kill(server: Server, moment: str, event: str) -> Non
     server.restart()
     announcements(server, name)
     runs = settled(server, name)
-    woken = [one for one in runs if one["cause"] == "wake"]
-    told = [one for run in woken for one in reports_in(server, str(run["runId"]))]
-    assert max(Counter(told).values(), default=0) <= 1, "a report was told twice"
+    woken = [run for run in runs if run["cause"] == "wake"]
+    reports = [report for run in woken for report in reports_in(server, str(run["runId"]))]
+    assert max(Counter(reports).values(), default=0) <= 1, "a report was told twice"
     # Whatever died with the server, its requester has heard of the end of the session, once.
-    assert [one["announcement"]["state"] for one in runs].count("delivered") == 1
-    if any(one["yielded"] for one in runs):
-        assert told or runs[-1]["outcome"] == "error"
+    assert [run["announcement"]["state"] for run in runs].count("delivered") == 1
+    if any(run["yielded"] for run in runs):
+        assert reports or runs[-1]["outcome"] == "error"
 
 
 @pytest.mark.server
@@ -200,7 +200,7 @@ def test_a_steer_survives_a_kill(server: Server, moment: str, event: str) -> Non
     announcements(server, name)
     runs = settled(server, name)
     queued = server.events(first).count("MessageQueued")
-    assert [one["cause"] for one in runs] == [None, "steer"][: 1 + queued]
+    assert [run["cause"] for run in runs] == [None, "steer"][: 1 + queued]
 
 
 @pytest.mark.server
@@ -224,13 +224,13 @@ def test_a_message_that_waits_survives_a_kill(server: Server, moment: str, event
     queued = server.events(first).count("MessageQueued")
     announcements(server, name, 1 + queued)
     runs = settled(server, name)
-    assert [one["cause"] for one in runs] == [None, "message"][: 1 + queued]
+    assert [run["cause"] for run in runs] == [None, "message"][: 1 + queued]
 
 
 def reports_in(server: Server, run_id: str) -> list[str]:
     """Return the children whose reports are in the message of a run, by the event."""
     items = server.http.get(f"/v1/runs/{run_id}/events").json()["items"]
-    return [str(one) for one in items[0]["payload"]["completions"]]
+    return [str(completion) for completion in items[0]["payload"]["completions"]]
 
 
 NESTS = int(os.environ.get("SPAWNLOG_TEST_NESTS", "12"))
@@ -264,10 +264,10 @@ def test_nests_that_yield_finish_though_a_server_is_killed(server: Server) -> No
     ends = [event for event in log if event["type"] == "RunEnded"]
     lost = [event for event in ends if event["payload"]["reason"] == "interrupted"]
     woken = Counter(
-        told
+        completion
         for event in log
         if event["type"] == "MessageReceived"
-        for told in event["payload"]["completions"]
+        for completion in event["payload"]["completions"]
     )
     assert set(woken.values()) == {1}
     # Of a nest that lost nobody each of the three orchestrators was woken once.

@@ -37,7 +37,7 @@ def documents(draw: some.DrawFn, depth: int = 3) -> str:
     inner = draw(some.lists(documents(depth - 1), max_size=3))
     if kind == 2:
         return "[" + " , ".join(inner) + "]"
-    members = [f"{written(draw(KEYS), draw(some.integers(0, 3)))} : {one}" for one in inner]
+    members = [f"{written(draw(KEYS), draw(some.integers(0, 3)))} : {item}" for item in inner]
     return "{" + ",\n".join(members) + "}"
 
 

@@ -144,21 +144,21 @@ async def test_untold_change_does_not_stop_reload_or_next(
     caplog.set_level("INFO", "spawnlog")
     file, active = tmp_path / "spawnlog.json5", Active(broken())
     house: Any = SimpleNamespace(configurations=active, settings=Settings(lease_seconds=15))
-    told = []
+    result = []
     for name in ("desk", "board"):
         file.write_text(GOOD % name, "utf-8")
         caplog.clear()
         await _reload_now(house, file)
-        told.append([(one.levelname, one.getMessage()) for one in caplog.records])
-    assert told[0] == [
+        result.append([(record.levelname, record.getMessage()) for record in caplog.records])
+    assert result[0] == [
         ("ERROR", "the changes to the configuration could not be logged"),
         ("INFO", "configuration revision 2 is active"),
     ]
-    assert [level for level, _ in told[1]] == ["WARNING", "INFO"]
-    assert told[1][0][1].startswith(
+    assert [level for level, _ in result[1]] == ["WARNING", "INFO"]
+    assert result[1][0][1].startswith(
         "main was session agent:main:desk and is now agent:main:board, "
     )
-    assert told[1][1][1] == "configuration revision 3 is active"
+    assert result[1][1][1] == "configuration revision 3 is active"
 
 
 def folder_of(written: str, folder: Path, **flags: object) -> Path | None:

@@ -55,10 +55,10 @@ def foreign_url(
 
 
 def test_other_encoding_is_refused(foreign_url: str, tmp_path: Path) -> None:
-    told = _refusal(lambda: migrate_database(foreign_url, tmp_path))
-    assert "UTF8: create a database with ENCODING 'UTF8' TEMPLATE template0" in told
+    result = _refusal(lambda: migrate_database(foreign_url, tmp_path))
+    assert "UTF8: create a database with ENCODING 'UTF8' TEMPLATE template0" in result
     migrate(foreign_url)
-    assert _refusal(lambda: open_database(foreign_url, tmp_path)) == told
+    assert _refusal(lambda: open_database(foreign_url, tmp_path)) == result
 
 
 def _set_revision(url: str, revision: str) -> None:
@@ -80,16 +80,16 @@ def test_database_of_earlier_format_is_refused(
     database_url: str, tmp_path: Path, revision: str
 ) -> None:
     _set_revision(database_url, revision)
-    told = _refusal_at_every_door(database_url, tmp_path)
-    assert told.startswith(f"the database is at revision {revision}, an earlier format")
-    assert "`spawnlog log export --contents --transcripts` of the release that wrote it" in told
+    text = _refusal_at_every_door(database_url, tmp_path)
+    assert text.startswith(f"the database is at revision {revision}, an earlier format")
+    assert "`spawnlog log export --contents --transcripts` of the release that wrote it" in text
 
 
 def test_database_of_newer_release_is_refused(database_url: str, tmp_path: Path) -> None:
     _set_revision(database_url, NEWER)
-    told = _refusal_at_every_door(database_url, tmp_path)
-    assert f"revision {NEWER}" in told
-    assert f"up to {newest_revision()}; install the newer spawnlog" in told
+    result = _refusal_at_every_door(database_url, tmp_path)
+    assert f"revision {NEWER}" in result
+    assert f"up to {newest_revision()}; install the newer spawnlog" in result
 
 
 @pytest.mark.kill

@@ -21,17 +21,17 @@ class Scripted(BaseChatModel):
 
     def bind_tools(self, tools, **_):
         """Return a model that knows these tools."""
-        return Scripted(offered=[one.name for one in tools])
+        return Scripted(offered=[tool.name for tool in tools])
 
     def _generate(self, messages, stop=None, run_manager=None, **_):
-        came = [str(one.content) for one in messages if isinstance(one, ToolMessage)]
+        came = [str(message.content) for message in messages if isinstance(message, ToolMessage)]
         (name,) = self.offered
         calls = [
-            {"name": name, "args": asked, "id": f"call-{number}"}
-            for number, asked in enumerate(TASKS)
+            {"name": name, "args": task, "id": f"call-{number}"}
+            for number, task in enumerate(TASKS)
         ]
-        said = AIMessage(answer_from(came)) if came else AIMessage("", tool_calls=calls)
-        return ChatResult(generations=[ChatGeneration(message=said)])
+        output = AIMessage(answer_from(came)) if came else AIMessage("", tool_calls=calls)
+        return ChatResult(generations=[ChatGeneration(message=output)])
 
 
 begin = {"messages": [HumanMessage("Look around")]}

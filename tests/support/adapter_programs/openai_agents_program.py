@@ -20,7 +20,7 @@ class Scripted(Model):
         """Return the turn after the conversation so far."""
         (offered,) = tools
         items = input if isinstance(input, list) else []
-        came = [one["output"] for one in items if one.get("type") == "function_call_output"]
+        came = [item["output"] for item in items if item.get("type") == "function_call_output"]
         output = (
             [_message(answer_from(came))]
             if came
@@ -29,9 +29,9 @@ class Scripted(Model):
                     type="function_call",
                     name=offered.name,
                     call_id=f"call-{number}",
-                    arguments=json.dumps({"agent_id": None, **asked}),
+                    arguments=json.dumps({"agent_id": None, **task}),
                 )
-                for number, asked in enumerate(TASKS)
+                for number, task in enumerate(TASKS)
             ]
         )
         return ModelResponse(output=output, usage=Usage(), response_id=None)

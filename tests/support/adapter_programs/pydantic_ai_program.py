@@ -26,7 +26,7 @@ def scripted(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
     ]
     if came:
         return ModelResponse(parts=[TextPart(answer_from(came))])
-    return ModelResponse(parts=[ToolCallPart(offered.name, asked) for asked in TASKS])
+    return ModelResponse(parts=[ToolCallPart(offered.name, task) for task in TASKS])
 
 
 ended = asyncio.run(orchestrator(FunctionModel(scripted)).run("Look around"))

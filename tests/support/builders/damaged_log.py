@@ -92,10 +92,10 @@ class ToldLog:
         )
         with psycopg.connect(self.url, autocommit=True) as connection:
             rows = connection.execute(EVENTS_OF_RUNS, values_of_runs(runs), binary=True)
-            of_runs = [one.last for one in fold_rows(rows.fetchall(), EventMapper())]
+            of_runs = [item.last for item in fold_rows(rows.fetchall(), EventMapper())]
             query = query_of_sessions([(key, [at]) for key, at in sessions])
             rows = connection.execute(*query, binary=True)
-            of_sessions = [one.last for one in fold_rows(rows.fetchall(), EventMapper())]
+            of_sessions = [item.last for item in fold_rows(rows.fetchall(), EventMapper())]
         for run in of_runs:
             assert isinstance(run, Run)
             change = f"UPDATE runs SET state = %s WHERE run_id = %s AND {open_row}"

@@ -87,7 +87,7 @@ class DecidedSpawns:
 
     def only(self, name: str, kind: type[E]) -> E:
         stream = run_stream(self.run(name).run_id)
-        found = [one.event for one in self.log.recorded if one.stream == stream]
+        found = [event.event for event in self.log.recorded if event.stream == stream]
         (event,) = [event for event in found if isinstance(event, kind)]
         return event
 
@@ -170,7 +170,7 @@ class DecidedSpawns:
         """Return the what-if of a run's recorded decision under its own revision."""
         run = self.run(name)
         stream = run_stream(run.run_id)
-        steps = [one for one in self.log.recorded if one.stream == stream]
+        steps = [event for event in self.log.recorded if event.stream == stream]
         request = steps[0].event
         before = None
         if isinstance(request, MessageReceived):

@@ -88,8 +88,8 @@ def setup(*agents: str | Values, default: Values | None = None, **sections: Any)
 
     `default` are further values of `agents.defaults`.
     """
-    listed = [{"id": one} if isinstance(one, str) else one for one in agents]
-    if not any(one["id"] == "main" for one in listed):
+    listed = [{"id": agent} if isinstance(agent, str) else agent for agent in agents]
+    if not any(item["id"] == "main" for item in listed):
         listed = [{"id": "main"}, *listed]
     return {"agents": {"defaults": {"runtime": SCRIPTED, **(default or {})}, "list": listed}} | (
         sections
@@ -118,7 +118,7 @@ def _take_in(section: Values, change: Mapping[str, Any]) -> None:
 
 def change_of(then: Values, now: Values) -> Change:
     return Change(
-        *(WholeConfiguration(Configuration.model_validate(one), one) for one in (then, now))
+        *(WholeConfiguration(Configuration.model_validate(item), item) for item in (then, now))
     )
 
 
@@ -351,7 +351,7 @@ class Spawn:
         agents = {self.requester.get("agent_id", "main"), agent_id_of(key)}
         return (
             bool(self.is_boxed)
-            or any(under.is_sandboxed(one, key) for one in agents)
+            or any(under.is_sandboxed(agent, key) for agent in agents)
             or bool(self.options.get("requester_sandboxed"))
         )
 
@@ -400,7 +400,7 @@ class Spawn:
             ingredients=self._ingredients(planned),
             warnings=(*planned.warnings, *self.warnings),
             facts=planned.facts,
-            hooks=tuple(one for one in HOOK_ORDER if one in hooks),
+            hooks=tuple(hook for hook in HOOK_ORDER if hook in hooks),
             delivery_origin=origin,
             direct_delivery=self._delivers(planned),
         )
@@ -423,11 +423,13 @@ class Spawn:
         for place in ("prepend", "task", "append"):
             if place == "task":
                 found.append(self._kept("task", self.task))
-            for one in self.receipts:
-                if one.injected is not None and one.position == place:
-                    source = f"script:{one.id}"
-                    found.append(Ingredient(source=source, position=place, content=one.injected))
-        return tuple(one for one in found if one.content.bytes)
+            for receipt in self.receipts:
+                if receipt.injected is not None and receipt.position == place:
+                    source = f"script:{receipt.id}"
+                    found.append(
+                        Ingredient(source=source, position=place, content=receipt.injected)
+                    )
+        return tuple(item for item in found if item.content.bytes)
 
     def _kept(self, position: str, text: str, *, source: str | None = None) -> Ingredient:
         content = self._text(text)
@@ -459,8 +461,10 @@ class Spawn:
         is_first = self.is_boxed is None
         first_seen = FIRST_POSITION - 1 if is_first else 1
         seen = observed(sandboxed=self._is_sandboxed(under) if is_first else self.is_boxed)
-        said = ProvidedTranscript(entries=1, content=ref("said"), by="test", position=1)
-        transcript = said if self.has_transcript else None
+        provided_transcript = ProvidedTranscript(
+            entries=1, content=ref("said"), by="test", position=1
+        )
+        transcript = provided_transcript if self.has_transcript else None
         return session_of(seen).changed({"created_position": first_seen, "transcript": transcript})
 
     def question(self, then: Values, now: Values, **changes: Any) -> ReplayCase:
@@ -488,11 +492,11 @@ class Spawn:
         Only the texts that the decision asks for are available, except for the `erased`.
         """
         question = self.question(then, now, **changes)
-        gone = {ref(one).id for one in erased}
+        gone = {ref(item).id for item in erased}
         texts = {
-            one.id: self.texts.known[one.id]
-            for one in texts_needed(question)
-            if one.id in self.texts.known and one.id not in gone
+            item.id: self.texts.known[item.id]
+            for item in texts_needed(question)
+            if item.id in self.texts.known and item.id not in gone
         }
         return decide(question, texts)
 
@@ -566,7 +570,7 @@ class Sent(Spawn):
             ingredients=self._ingredients(planned),
             warnings=planned.warnings,
             facts=planned.facts,
-            hooks=tuple(one for one in HOOKS_OF_ENDS if one in hooks),
+            hooks=tuple(hook for hook in HOOKS_OF_ENDS if hook in hooks),
             direct_delivery=self._delivers(planned),
         )
         if self.announced:
@@ -577,7 +581,7 @@ class Sent(Spawn):
             self._kept("preamble", self.preamble_kept or ""),
             *super()._ingredients(planned),
         )
-        return tuple(one for one in (kept, *others) if one.content.bytes)
+        return tuple(item for item in (kept, *others) if item.content.bytes)
 
     def _workspace(self, run: Run, under: Configuration) -> ChosenWorkspace:
         plan = self._before().plan
@@ -662,8 +666,8 @@ def check(found: Verdict, expected: Outcome) -> None:
     elif expected.difference:
         assert found.difference is not None
         of = found.difference
-        told = (of.field, of.recorded, of.decided)
-        assert told[: len(expected.difference)] == expected.difference
+        result = (of.field, of.recorded, of.decided)
+        assert result[: len(expected.difference)] == expected.difference
 
 
 class Case(NamedTuple):
@@ -681,9 +685,9 @@ class Case(NamedTuple):
 
 
 def case(
-    asked: Spawn, then: Values, now: Values, expected: Outcome = AS_BEFORE, **options: Any
+    spawn: Spawn, then: Values, now: Values, expected: Outcome = AS_BEFORE, **options: Any
 ) -> Case:
-    return Case(asked, then, now, expected, options)
+    return Case(spawn, then, now, expected, options)
 
 
 def rows(cases: Mapping[str, Case]) -> pytest.MarkDecorator:

@@ -23,9 +23,9 @@ from tests.support.builders.run_histories import created, refused, resolved
 from tests.support.builders.storytelling import facts, plan, requested, run_id
 
 # The names of what is explained, in the order in which it is judged.
-ADMISSION_RULES = [one.rule.name for one in ADMISSION]
-PLAN_RULES = [one.rule.name for one in ELIGIBILITY]
-CONTINUATION_RULES = [one.rule.name for one in CONTINUED_ELIGIBILITY]
+ADMISSION_RULES = [item.rule.name for item in ADMISSION]
+PLAN_RULES = [item.rule.name for item in ELIGIBILITY]
+CONTINUATION_RULES = [item.rule.name for item in CONTINUED_ELIGIBILITY]
 REVISION = 7
 ADMITTED = ChildAdmitted(run_id=run_id(1), active_children=1, max_children=5)
 SANDBOX: dict[str, Any] = {
@@ -78,12 +78,14 @@ def told(
 def the(
     rule: str, *events: AnyEvent, configuration: Configuration | None = None
 ) -> RuleExplanation:
-    (found,) = [one for one in told(*events, configuration=configuration) if one.rule == rule]
+    (found,) = [
+        answer for answer in told(*events, configuration=configuration) if answer.rule == rule
+    ]
     return found
 
 
 def results(*events: AnyEvent) -> dict[str, str]:
-    return {one.rule: one.result for one in told(*events)}
+    return {answer.rule: answer.result for answer in told(*events)}
 
 
 def admission(rule: str, *, refuses: bool = False, **changes: Any) -> RuleExplanation:
@@ -102,6 +104,6 @@ def refused_by(rule: str, **changes: Any) -> RuleExplanation:
     """Return the explanation of a plan rule that refused, with its facts."""
     reached = [*PLAN_RULES][[*PLAN_RULES].index(rule) + 1 :]
     names = {"agent_unknown": "agent_configured", "model": "models"}
-    not_reached = {names.get(one, one): None for one in reached}
+    not_reached = {names.get(item, item): None for item in reached}
     event = refused(rule=rule, facts=plan_facts(**{**not_reached, **changes}))
     return the(rule, requested(), ADMITTED, resolved(), event)

@@ -34,7 +34,7 @@ def fact_of(kind: type[F], members: Mapping[str, Any] | F) -> F:
 
 def _part(kind: type[Fact], name: str, value: Any) -> Any:
     if isinstance(value, tuple):
-        return tuple(_part(kind, name, one) for one in value)
+        return tuple(_part(kind, name, item) for item in value)
     found = _facts_at(kind, name) if isinstance(value, dict) else []
     return fact_of(found[0], value) if found else value
 
@@ -42,8 +42,8 @@ def _part(kind: type[Fact], name: str, value: Any) -> Any:
 @cache
 def _facts_at(kind: type[Fact], name: str) -> list[type[Fact]]:
     hint = get_type_hints(kind)[name]
-    parts = (hint, *get_args(hint), *(one for part in get_args(hint) for one in get_args(part)))
-    return [one for one in parts if isinstance(one, type) and issubclass(one, Fact)]
+    parts = (hint, *get_args(hint), *(item for part in get_args(hint) for item in get_args(part)))
+    return [part for part in parts if isinstance(part, type) and issubclass(part, Fact)]
 
 
 def recorded_facts() -> list[type[Fact]]:

@@ -104,8 +104,8 @@ class FamilyLog:
 
     def _as_of(self, position: int) -> Fold:
         fold = Fold((), ())
-        for one in self.recorded[:position]:
-            fold.apply(one.stream, one.event, one.stamp)
+        for event in self.recorded[:position]:
+            fold.apply(event.stream, event.event, event.stamp)
         return fold
 
     def last(self, name: str) -> Run:
@@ -121,13 +121,13 @@ class FamilyLog:
 
     def record(self, changes: Iterable[Change]) -> list[str]:
         """Record changes. Return them as `run scout RunEnded`, `session main ChildReleased`."""
-        told = []
+        result = []
         for stream, event in changes:
             place = stamp(len(self.recorded) + 1, self.fold.version_of(stream) + 1)
             self.fold.apply(stream, event, place)
             self.recorded.append(Recorded(stream, event, place))
-            told.append(f"{self._called(stream)} {type(event).__name__}")
-        return told
+            result.append(f"{self._called(stream)} {type(event).__name__}")
+        return result
 
     def answer(self, name: str, by: str, **changes: Any) -> SpawnDecision:
         number = len(self.names) + 1
@@ -146,8 +146,10 @@ class FamilyLog:
         if own is not None and "dependencies" in changes:
             plain["ancestors"] = above(self.fold.runs, own.run_id)
         request = spawn_request(**{**plain, **changes})
-        waiting = [one for one in self.fold.runs.values() if may_wait(one, ROOT)]
-        named = {one.run_id for one in request.dependencies} | ({own.run_id} if own else set())
+        waiting = [run for run in self.fold.runs.values() if may_wait(run, ROOT)]
+        named = {dependency.run_id for dependency in request.dependencies} | (
+            {own.run_id} if own else set()
+        )
         named |= {*request.ancestors, *linked_runs(waiting)}
         return request_spawns(
             {key: known} if known else {},
@@ -190,14 +192,14 @@ class FamilyLog:
 
     def tell(self, name: str, *commands: RunCommand) -> list[str]:
         """Ask something of a run; several commands are decided in turn and recorded as one."""
-        begun, asked = self.run(name).created_at, [(self._id(name), commands)]
+        begun, request = self.run(name).created_at, [(self._id(name), commands)]
         family = self.around(name)
         try:
-            return self.record(decide_for_all(Speculation(family, begun), asked))
+            return self.record(decide_for_all(Speculation(family, begun), request))
         except SessionWentOn as newer:
             runs = {**family.runs, newer.run_id: self.fold.runs[newer.run_id]}
             return self.record(
-                decide_for_all(Speculation(family._replace(runs=runs), begun), asked)
+                decide_for_all(Speculation(family._replace(runs=runs), begun), request)
             )
 
     def create(self, name: str) -> list[str]:
@@ -276,22 +278,22 @@ def ask_for_all(log: FamilyLog, names: Sequence[str], by: str = "main") -> Spawn
     answered = request_spawns(
         {key: known} if known else {},
         {own.run_id: own} if own else {},
-        [(one, keep) for one in commands],
+        [(command, keep) for command in commands],
         log.policy,
     )
     log.record(answered.changes)
     return answered
 
 
-def tell_all(log: FamilyLog, asked: Mapping[str, Sequence[RunCommand]]) -> list[str]:
+def tell_all(log: FamilyLog, request: Mapping[str, Sequence[RunCommand]]) -> list[str]:
     """Ask something of several runs; it is decided in their order and recorded as one."""
-    around = [log.around(name) for name in asked]
+    around = [log.around(name) for name in request]
     family = CascadeState(
-        {key: run for one in around for key, run in one.runs.items()},
-        {key: session for one in around for key, session in one.sessions.items()},
+        {key: run for item in around for key, run in item.runs.items()},
+        {key: session for item in around for key, session in item.sessions.items()},
     )
-    commands = [(log.run(name).run_id, told) for name, told in asked.items()]
-    ahead = Speculation(family, log.run(next(iter(asked))).created_at)
+    commands = [(log.run(name).run_id, request) for name, request in request.items()]
+    ahead = Speculation(family, log.run(next(iter(request))).created_at)
     return log.record(decide_for_all(ahead, commands))
 
 

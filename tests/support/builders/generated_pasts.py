@@ -157,7 +157,7 @@ async def past_of(running: RunningLog, folder: Path) -> GeneratedPast:
         services=queries_on(running, folder),
         pasts=_folded[running.url],
         texts=texts,
-        configurations={one.revision: orjson.loads(texts[one.content.id]) for one in activated},
+        configurations={item.revision: orjson.loads(texts[item.content.id]) for item in activated},
     )
 
 
@@ -189,9 +189,9 @@ def run_of(
 ) -> dict[str, Any]:
     """Return a run with all its texts, or in a form that has the beginnings of some."""
     respawns = [
-        one.run_id
-        for one in now.by_creation
-        if one.respawn is not None and one.respawn.run_id == run.run_id
+        item.run_id
+        for item in now.by_creation
+        if item.respawn is not None and item.respawn.run_id == run.run_id
     ]
     texts = past.texts if form is RunView else past.previews(run)
     stages: Any = now.stages[run.run_id]
@@ -208,6 +208,6 @@ def status_of(run: Run) -> str:
 
 def stages_of(now: Past, run_id: UUID) -> list[dict[str, Any]]:
     return [
-        {"stage": one.stage, "position": one.position, "at": instant(one.at)}
-        for one in now.stages[run_id]
+        {"stage": stage.stage, "position": stage.position, "at": instant(stage.at)}
+        for stage in now.stages[run_id]
     ]

@@ -71,12 +71,12 @@ async def _questions(running: RunningLog) -> list[tuple[Read, int]]:
     reads: list[tuple[Read, int]] = []
     for place in PLACES:
         at = int(len(events) * place)
-        before = [run_id_of(one.envelope.stream) for one in events[:at]]
-        run_ids = dict.fromkeys(one for one in (before[-1:] + before[2:3]) if one is not None)
-        last = next(one for one in reversed(before) if one is not None)
+        before = [run_id_of(event.envelope.stream) for event in events[:at]]
+        run_ids = dict.fromkeys(item for item in (before[-1:] + before[2:3]) if item is not None)
+        last = next(item for item in reversed(before) if item is not None)
         about: list[UUID] = list({last: None, **run_ids})
-        asked = reads_about([ROOT], about) + reads_about_revisions(REVISIONS_ASKED)
-        reads += [(read, at) for read in asked if read.operation not in WORDED]
+        request = reads_about([ROOT], about) + reads_about_revisions(REVISIONS_ASKED)
+        reads += [(read, at) for read in request if read.operation not in WORDED]
     return reads
 
 
@@ -86,7 +86,7 @@ async def _write(name: str, url: str) -> None:
         with tempfile.TemporaryDirectory() as folder:
             found = await answered(running, await _questions(running), Path(folder))
     FOLDER.mkdir(exist_ok=True)
-    text = "".join(json.dumps(one, ensure_ascii=False, sort_keys=True) + "\n" for one in found)
+    text = "".join(json.dumps(item, ensure_ascii=False, sort_keys=True) + "\n" for item in found)
     with (FOLDER / f"{name}.jsonl").open("x", encoding="utf-8") as file:
         file.write(text)
 

@@ -107,9 +107,9 @@ class LoggedFamily:
             decision = decide_admission(world, (request,), (key,), self.policy, uuid7)
             return decision._replace(answer=answer)
 
-        others = {one.run_id for one in request.dependencies} | {*request.ancestors}
+        others = {dependency.run_id for dependency in request.dependencies} | {*request.ancestors}
         others |= {parent} if parent else set()
-        asked = Submission(
+        submission = Submission(
             command_id=uuid7(),
             streams=(run_stream(request.run_id), session_stream(asker), *map(run_stream, others)),
             decide=decide,
@@ -123,7 +123,7 @@ class LoggedFamily:
             ),
             reservation=reservation,
         )
-        return self.heard(await self.log.submit(asked))
+        return self.heard(await self.log.submit(submission))
 
     async def tell(
         self,
@@ -196,11 +196,11 @@ class LoggedFamily:
     async def start(self, name: str) -> None:
         await self.tell(name, ask.start(self.run(name).epoch))
 
-    async def start_told(self, name: str, told: UnwrittenEntries) -> None:
+    async def start_told(self, name: str, unwritten_entries: UnwrittenEntries) -> None:
         """Start a claimed run, whose transcript begins with its message."""
         run = self.run(name)
         commanded = CommandLog(self.log, RandomIdentities())
-        self.heard(await commanded.record_start(run, ask.start(run.epoch), None, told))
+        self.heard(await commanded.record_start(run, ask.start(run.epoch), None, unwritten_entries))
 
     async def end(self, name: str, **changes: Any) -> None:
         await self.tell(name, ask.end(self.run(name).epoch, **changes))

@@ -45,8 +45,8 @@ async def send(
         plain = {"by": "admin", "config_revision": 1, "max_children": family.policy.max_children}
         text = text_store.store("message", "and then?")
         message = Message(**{**plain, "run_id": number, "text": text, **changes})
-        asked = Ingredient(source="message", position="task", content=text)
-        plan = planned or planned_again(ingredients=(asked,))
+        ingredient = Ingredient(source="message", position="task", content=text)
+        plan = planned or planned_again(ingredients=(ingredient,))
         return decide_message(world, message, last, plan, text_store)
 
     streams = (

@@ -15,12 +15,12 @@ def stretches(prompt: Mapping[str, Any]) -> list[tuple[str, str]]:
     parts = prompt["parts"]
     for of in ("systemPrompt", "message"):
         whole, at = prompt[of].encode(), 0
-        for part in (one for one in parts if one["of"] == of):
+        for part in (part for part in parts if part["of"] == of):
             assert part["start"] == at < part["end"]
             at = part["end"]
             stretch = whole[part["start"] : at]
             assert part["sha256"] == hashlib.sha256(stretch).hexdigest()
             found.append((part["source"], stretch.decode()))
         assert at == len(whole)
-    assert [one["of"] for one in parts] == sorted((one["of"] for one in parts), reverse=True)
+    assert [part["of"] for part in parts] == sorted((part["of"] for part in parts), reverse=True)
     return found

@@ -79,12 +79,12 @@ async def what_if_lines(services: QueryServices, **request: Any) -> list[dict[st
     answer = await what_if(services, caller(*ALL_SCOPES), body)
     async with answer.room:
         pages = [page async for page in answer.pages()]
-    return [one.model_dump(mode="json", by_alias=True) for page in pages for one in page]
+    return [event.model_dump(mode="json", by_alias=True) for page in pages for event in page]
 
 
 async def verdicts(services: QueryServices, **request: Any) -> list[dict[str, Any]]:
     """Return the verdicts of an answer that is whole."""
     *found, last = await what_if_lines(services, **request)
-    decided = [one for one in found if "verdict" in one]
+    decided = [item for item in found if "verdict" in item]
     assert last["totals"]["decisions"] == len(decided), last
     return decided

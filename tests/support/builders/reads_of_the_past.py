@@ -111,7 +111,7 @@ def reads_about(session_keys: Iterable[str], run_ids: Iterable[UUID]) -> list[Re
 def reads_about_revisions(revisions_max: int) -> list[Read]:
     """Return every read of all revisions, and of each up to a number."""
     numbers = range(1, revisions_max + 1)
-    return [Read("listRevisions"), *(Read("getRevision", str(one)) for one in numbers)]
+    return [Read("listRevisions"), *(Read("getRevision", str(number)) for number in numbers)]
 
 
 class GivenAnswer(NamedTuple):

@@ -57,18 +57,18 @@ class RecordedRuns:
 
     async def event_of(self, stream: str, version: int) -> RecordedEvent | None:
         self.reads += 1
-        for one in self._events:
-            if (one.envelope.stream, one.envelope.version) == (stream, version):
-                return one
+        for event in self._events:
+            if (event.envelope.stream, event.envelope.version) == (stream, version):
+                return event
         return None
 
     async def read_streams(
         self, streams: Sequence[str], *, types: Sequence[str] = (), until: int
     ) -> Sequence[RecordedEvent]:
         return [
-            one
-            for one in self._events
-            if one.envelope.stream in streams
-            and one.envelope.position <= until
-            and (not types or one.envelope.type in types)
+            event
+            for event in self._events
+            if event.envelope.stream in streams
+            and event.envelope.position <= until
+            and (not types or event.envelope.type in types)
         ]

@@ -172,13 +172,13 @@ class Workshop:
                 await undoer.close()
 
     def left(self) -> list[str]:
-        return sorted(str(one.relative_to(self.homes)) for one in self.homes.rglob("*"))
+        return sorted(str(path.relative_to(self.homes)) for path in self.homes.rglob("*"))
 
     async def recorded(self, run: Run, kind: str) -> list[Any]:
         events = await self.running.events()
         stream = f"run:{run.run_id}"
         return [
-            one.event
-            for one in events
-            if one.envelope.stream == stream and one.envelope.type == kind
+            event.event
+            for event in events
+            if event.envelope.stream == stream and event.envelope.type == kind
         ]

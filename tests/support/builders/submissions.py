@@ -49,12 +49,14 @@ def observing(*session_keys: str, **more: Any) -> Submission[tuple[str, ...]]:
     """
 
     def decide(world: DecisionContext) -> Decision[tuple[str, ...]]:
-        for one in session_keys:
-            if one in world.sessions:
-                raise SeenBefore(one)
-        return Decision(session_keys, [seen(one) for one in session_keys])
+        for session_key in session_keys:
+            if session_key in world.sessions:
+                raise SeenBefore(session_key)
+        return Decision(session_keys, [seen(item) for item in session_keys])
 
-    return submission(decide, *(session_stream(one) for one in session_keys), **more)
+    return submission(
+        decide, *(session_stream(session_key) for session_key in session_keys), **more
+    )
 
 
 def recording(*changes: Change, **more: Any) -> Submission[None]:
@@ -73,14 +75,14 @@ def stalling(seconds: float, session_key: str, times: int = 1) -> Submission[int
     """Return a submission that blocks for this time when it is decided, and returns how often it
     was.
     """
-    asked = 0
+    decisions = 0
 
     def decide(_: DecisionContext) -> Decision[int]:
-        nonlocal asked
-        asked += 1
-        if asked <= times:
+        nonlocal decisions
+        decisions += 1
+        if decisions <= times:
             time.sleep(seconds)
-        return Decision(asked, [seen(session_key)])
+        return Decision(decisions, [seen(session_key)])
 
     return submission(decide, session_stream(session_key))
 
@@ -89,6 +91,10 @@ async def observe(log: EventLog, numbers: Sequence[int | str]) -> list[Appended[
     return [await log.submit(observing(key(number))) for number in numbers]
 
 
-async def at_once(log: EventLog, *asked: Submission[Any]) -> list[Any]:
+async def at_once(log: EventLog, *submission: Submission[Any]) -> list[Any]:
     """Submit all before any is decided. Return the answers or errors."""
-    return list(await asyncio.gather(*(log.submit(one) for one in asked), return_exceptions=True))
+    return list(
+        await asyncio.gather(
+            *(log.submit(request) for request in submission), return_exceptions=True
+        )
+    )

@@ -50,4 +50,4 @@ def tell(
 def entries_of(client: httpx2.Client, run_id: str) -> list[tuple[str, dict[str, Any]]]:
     answer = client.get(f"/v1/runs/{run_id}/transcript?tools=true&limit=500")
     assert answer.status_code == 200, answer.text
-    return [(one["kind"], one["body"]) for one in answer.json()["items"]]
+    return [(item["kind"], item["body"]) for item in answer.json()["items"]]

@@ -30,8 +30,8 @@ def met(**changes: Any) -> DependencyMet:
 
 
 def an_awaiting_run() -> past.History:
-    asked = requested(dependencies=(dependency(),), ancestors=(run_id(71),))
-    return (asked, past.resolved(), past.prepared(), past.created(), waits())
+    request = requested(dependencies=(dependency(),), ancestors=(run_id(71),))
+    return (request, past.resolved(), past.prepared(), past.created(), waits())
 
 
 def above(runs: Mapping[UUID, Run], run_id: UUID | None) -> tuple[UUID, ...]:

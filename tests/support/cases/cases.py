@@ -123,7 +123,7 @@ def cases_of(areas: Iterable[str], *, by_a_server: bool = False) -> list[Any]:
     """Return the cases of these areas that are run, as parameters of a test: those that need a
     server, or the others.
     """
-    wanted, listed = set(areas), {str(one) for one in NOT_RUN}
+    wanted, listed = set(areas), {str(item) for item in NOT_RUN}
     return [
         pytest.param(case, id=str(case))
         for case in CASES
@@ -135,4 +135,4 @@ def cases_of(areas: Iterable[str], *, by_a_server: bool = False) -> list[Any]:
 
 def unread_leaves(case: Case) -> frozenset[str]:
     """Return the paths to the values that the runner of a case does not answer."""
-    return frozenset(one.leaf for one in UNREAD if one.case == str(case))
+    return frozenset(item.leaf for item in UNREAD if item.case == str(case))

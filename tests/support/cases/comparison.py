@@ -67,9 +67,9 @@ def _judge(
     answer: Mapping[str, Any], name: str, wanted: Any, beside: Mapping[str, Any], where: str
 ) -> None:
     if name == "absent":
-        for one in wanted:
-            if any(one in level for level in _levels(answer)):
-                raise Differs(f"{where}: {one} is there")
+        for item in wanted:
+            if any(item in level for level in _levels(answer)):
+                raise Differs(f"{where}: {item} is there")
         return
     if name == "not_contains":
         subject = _subject(beside)
@@ -77,7 +77,7 @@ def _judge(
         if wanted in text:
             raise Differs(f"{where}: {wanted!r} stands in {text!r}")
         return
-    operator = next((one for one in _OPERATORS if name.endswith(one)), None)
+    operator = next((operator for operator in _OPERATORS if name.endswith(operator)), None)
     if operator is None:
         if name not in answer:
             raise Differs(f"{where} is not answered")
@@ -111,7 +111,7 @@ def _text(answer: Mapping[str, Any], name: str, where: str) -> str:
 
 
 def _levels(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [answer, *(one for one in answer.values() if isinstance(one, Mapping))]
+    return [answer, *(item for item in answer.values() if isinstance(item, Mapping))]
 
 
 def _same(answer: Any, wanted: Any) -> bool:

@@ -44,10 +44,10 @@ class FamilyStore:
         return self.family.fold.sessions.get(key)
 
     async def runs_below(self, key: str) -> Sequence[Run]:
-        own = [one for one in self._runs() if one.requester.session_key == key]
+        own = [run for run in self._runs() if run.requester.session_key == key]
         # A child may have had many runs.
-        keys = dict.fromkeys(one.child_session_key for one in own if one.child_session_key)
-        return [*own, *[deeper for one in keys for deeper in await self.runs_below(one)]]
+        keys = dict.fromkeys(run.child_session_key for run in own if run.child_session_key)
+        return [*own, *[deeper for key in keys for deeper in await self.runs_below(key)]]
 
     def _runs(self) -> Iterable[Run]:
         return self.family.fold.runs.values()
@@ -56,7 +56,7 @@ class FamilyStore:
         fold = self.family.fold
         decision = submission.decide(DecisionContext(fold.runs, fold.sessions, NOON))
         self.family.record(decision.changes)
-        self.texts_kept |= {one.ref.id: one.text for one in decision.contents}
+        self.texts_kept |= {content.ref.id: content.text for content in decision.contents}
         at = len(self.family.recorded)
         return Appended(decision.result, at, fold.runs, fold.sessions)
 
@@ -66,7 +66,11 @@ class FamilyStore:
     async def texts(
         self, refs: Iterable[ContentRef], *, recent: bool = False
     ) -> Mapping[UUID, str]:
-        return {one.id: self.texts_kept[one.id] for one in refs if one.id in self.texts_kept}
+        return {
+            reference.id: self.texts_kept[reference.id]
+            for reference in refs
+            if reference.id in self.texts_kept
+        }
 
     previews = texts
 
@@ -110,7 +114,7 @@ async def stop_session(family: CaseFamily, name: str) -> str:
 def stopped(family: CaseFamily) -> list[Run]:
     """Return the runs with a requested stop, in order of their requests."""
     runs = family.fold.runs.values()
-    return [one for one in runs if one.stop_requested_by or one.outcome == "stopped"]
+    return [run for run in runs if run.stop_requested_by or run.outcome == "stopped"]
 
 
 async def announced_text(family: CaseFamily, name: str) -> str:

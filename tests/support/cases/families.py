@@ -78,10 +78,10 @@ class CaseFamily(FamilyLog):
         """Return the family, folded again from its events."""
         again = CaseFamily()
         again.names = dict(self.names)
-        for one in self.recorded:
-            event = type(one.event).from_json(one.event.to_json().decode())
-            again.fold.apply(one.stream, event, one.stamp)
-            again.recorded.append(Recorded(one.stream, event, one.stamp))
+        for item in self.recorded:
+            event = type(item.event).from_json(item.event.to_json().decode())
+            again.fold.apply(item.stream, event, item.stamp)
+            again.recorded.append(Recorded(item.stream, event, item.stamp))
         return again
 
     def announce_what_is_due(self, name: str, *, after_ms: int = 0) -> None:
@@ -105,7 +105,7 @@ class CaseFamily(FamilyLog):
     @property
     def announced(self) -> list[RunAnnounced]:
         """Return every recorded announcement."""
-        return [one.event for one in self.recorded if isinstance(one.event, RunAnnounced)]
+        return [event.event for event in self.recorded if isinstance(event.event, RunAnnounced)]
 
 
 def accounts_told(origins: Iterable[Mapping[str, Any]]) -> int:

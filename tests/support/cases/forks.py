@@ -44,7 +44,11 @@ class Beyond:
         return self.texts_kept.get(content.id)
 
     async def previews(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
-        return {one.id: self.texts_kept[one.id] for one in refs if one.id in self.texts_kept}
+        return {
+            reference.id: self.texts_kept[reference.id]
+            for reference in refs
+            if reference.id in self.texts_kept
+        }
 
     async def at(self, revision: int) -> PinnedConfiguration:
         return PinnedConfiguration(revision, Configuration(), {})
@@ -76,12 +80,12 @@ class _Work:
 
 def beyond(parent: Mapping[str, Any], origin: str) -> Beyond:
     """Return the surroundings, with a transcript of the requester if the case has one."""
-    told = ref("transcript")
+    result = ref("transcript")
     provided = TranscriptProvided(
-        entries=1, tokens=parent.get("totalTokens"), content=told, by="admin"
+        entries=1, tokens=parent.get("totalTokens"), content=result, by="admin"
     )
     session = session_of(observed(), *([provided] if "sessionId" in parent else []))
-    return Beyond(session, {told.id: CONVERSATION, ref("origin").id: origin})
+    return Beyond(session, {result.id: CONVERSATION, ref("origin").id: origin})
 
 
 class Failing(Beyond):

@@ -24,7 +24,7 @@ def case_modules() -> tuple[CaseModule, ...]:
 
 def _module(name: str) -> CaseModule:
     module = importlib.import_module(f"tests.cases.{name}")
-    tests = [one for called, one in vars(module).items() if called.startswith("test_")]
+    tests = [variable for called, variable in vars(module).items() if called.startswith("test_")]
     return CaseModule(
         path=f"tests/cases/{name}.py",
         runners=module.RUNNERS,
@@ -36,4 +36,4 @@ def _parameters(test: Any) -> list[Case]:
     """Return the parameters of a test, from its mark."""
     marks = [mark for mark in getattr(test, "pytestmark", ()) if mark.name == "parametrize"]
     values = [value for mark in marks for value in mark.args[1]]
-    return [value for one in values for value in one.values if isinstance(value, Case)]
+    return [value for item in values for value in item.values if isinstance(value, Case)]

@@ -34,8 +34,8 @@ def rendered() -> str:
 
 
 def _rows(stage: StageName) -> str:
-    refusing = [one for one in RULES if one.name in names_of(stage)]
-    return "".join(f"| `{one.name}` | {one.when} | {_statuses(one)} |\n" for one in refusing)
+    refusing = [rule for rule in RULES if rule.name in names_of(stage)]
+    return "".join(f"| `{item.name}` | {item.when} | {_statuses(item)} |\n" for item in refusing)
 
 
 def _statuses(rule: Rule) -> str:

@@ -146,14 +146,16 @@ class CaseSpawn:
 
 def resolved(spelling: str, store: Mapping[str, Any]) -> str:
     """Return the key of the recorded session with this id, else the spelling."""
-    return next((key for key, one in store.items() if one.get("sessionId") == spelling), spelling)
+    return next(
+        (key for key, value in store.items() if value.get("sessionId") == spelling), spelling
+    )
 
 
 def depth_in(store: Mapping[str, Any], key: str) -> int:
     """Return the depth of a session in a store."""
 
-    def known(one: str) -> KnownDepth | None:
-        entry = store.get(one)
+    def known(text: str) -> KnownDepth | None:
+        entry = store.get(text)
         return (
             None if entry is None else KnownDepth(entry.get("spawnDepth"), entry.get("spawnedBy"))
         )

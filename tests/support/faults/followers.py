@@ -40,7 +40,10 @@ class Follower:
     def write_down(self, notes: Path) -> None:
         """Write position, id and chain hash of each event, one per line."""
         envelopes = [recorded.envelope for recorded in self.seen]
-        lines = [f"{one.position} {one.event_id} {one.chain_hash.hex()}\n" for one in envelopes]
+        lines = [
+            f"{envelope.position} {envelope.event_id} {envelope.chain_hash.hex()}\n"
+            for envelope in envelopes
+        ]
         notes.write_text("".join(lines), "utf-8")
 
     async def leave(self) -> None:
@@ -51,10 +54,10 @@ class Follower:
 
     async def is_told(self) -> str:
         """Return the error with which following the log failed."""
-        with pytest.raises(LogUnavailableError) as told:
+        with pytest.raises(LogUnavailableError) as failure:
             await self._task
         self._task = asyncio.create_task(asyncio.sleep(0))
-        return str(told.value)
+        return str(failure.value)
 
 
 @asynccontextmanager

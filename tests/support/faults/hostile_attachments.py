@@ -48,18 +48,18 @@ class HostileRequest:
     @property
     def is_text(self) -> bool:
         """Return True if JSON in UTF-8 can hold it: no half of a surrogate pair."""
-        texts = [text for one in self.asked for text in (one.name, one.content)]
+        texts = [text for request in self.asked for text in (request.name, request.content)]
         return not any("\ud800" <= sign <= "\udfff" for text in texts for sign in text)
 
     def body(self) -> list[dict[str, str]]:
         """Return the `attachments` of a request over HTTP."""
         return [
             {
-                "name": one.name,
-                "content": one.content,
-                **({"encoding": one.encoding} if one.encoding else {}),
+                "name": request.name,
+                "content": request.content,
+                **({"encoding": request.encoding} if request.encoding else {}),
             }
-            for one in self.asked
+            for request in self.asked
         ]
 
 
@@ -201,8 +201,8 @@ def _one(
     refusal: str | None = None,
     names: tuple[str, ...] = (),
 ) -> HostileRequest:
-    asked = RequestedAttachment(name, content, encoding)
-    return HostileRequest(title, (asked,), refusal, () if refusal else names)
+    requested_attachment = RequestedAttachment(name, content, encoding)
+    return HostileRequest(title, (requested_attachment,), refusal, () if refusal else names)
 
 
 Planting = Callable[[Path, Path], None]

@@ -108,5 +108,5 @@ def seen_marks(text: str) -> list[str]:
     gaps and escapes.
     """
     plain = unicodedata.normalize("NFKC", _ESCAPE.sub("", text).translate(_DOUBLE))
-    shown = "".join(one for one in plain if unicodedata.category(one) not in _HIDDEN)
+    shown = "".join(item for item in plain if unicodedata.category(item) not in _HIDDEN)
     return _SEEN.findall(shown.upper().translate(_LOOK))

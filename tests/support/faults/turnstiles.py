@@ -27,16 +27,16 @@ class Turnstile:
 
     def _is_held(self, is_there: Callable[[], object]) -> bool:
         try:
-            asked = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK)
+            request = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK)
         except OSError as error:
             if error.errno == errno.ENXIO:
                 return False
             raise
         # Whoever waits for this pipe has done by now what it looked at last.
         if is_there():
-            self._held = asked
+            self._held = request
             return True
-        _go_on(asked)
+        _go_on(request)
         return False
 
     def let_go(self) -> None:
@@ -47,7 +47,7 @@ class Turnstile:
             _go_on(held)
 
 
-def _go_on(asked: int) -> None:
+def _go_on(number: int) -> None:
     with suppress(BrokenPipeError):
-        os.write(asked, b"go on")
-    os.close(asked)
+        os.write(number, b"go on")
+    os.close(number)

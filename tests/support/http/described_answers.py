@@ -57,7 +57,7 @@ def check_answer(response: httpx2.Response) -> None:
 def require_fit(path: str, method: str, status: int, body: Any) -> None:
     """Assert that a body is as the operation describes it for this status."""
     faults = _validator(path, method, status).iter_errors(body)
-    wrong = [f"{'.'.join(map(str, one.instance_path))}: {one.message}" for one in faults]
+    wrong = [f"{'.'.join(map(str, fault.instance_path))}: {fault.message}" for fault in faults]
     assert not wrong, f"{method} {path} {status} is not as described: {'; '.join(wrong[:5])}"
 
 

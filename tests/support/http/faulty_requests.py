@@ -155,7 +155,7 @@ def _faulty_parameters(
     yield _invalid("unknown parameter", f"/query/{UNKNOWN}", params=[*required, (UNKNOWN, "1")])
     repeatable = query_fields(operation.query)
     for name, schema in shape.properties(shape.root):
-        others = [one for one in required if one[0] != name and (name, one[0]) not in EXCLUDING]
+        others = [item for item in required if item[0] != name and (name, item[0]) not in EXCLUDING]
         pointer = f"/query/{name}"
         if name in shape.root.get("required", ()):
             yield _invalid(f"{name} missing", pointer, params=others)
@@ -245,15 +245,15 @@ class _Place:
         """Yield each fault with its pointer and the body."""
         above = self.pointer.rpartition("/")[0]
         if self.is_required:
-            told = above if above in TOLD_WHOLE else self.pointer
-            yield f"{self.pointer} missing", told, self.whole(...)
+            result = above if above in TOLD_WHOLE else self.pointer
+            yield f"{self.pointer} missing", result, self.whole(...)
         for fault, value in shape.faulty_values(self.schema):
             yield f"{self.pointer} {fault}", self.pointer, self.whole(value)
         for variant in shape.variants(self.schema):
             if variant.get("additionalProperties") is False:
                 value = {**shape.minimal(variant), UNKNOWN: 1}
-                told = self.pointer if self.pointer in TOLD_WHOLE else f"{self.pointer}/{UNKNOWN}"
-                yield f"{self.pointer}/{UNKNOWN} unknown", told, self.whole(value)
+                result = self.pointer if self.pointer in TOLD_WHOLE else f"{self.pointer}/{UNKNOWN}"
+                yield f"{self.pointer}/{UNKNOWN} unknown", result, self.whole(value)
 
 
 @dataclass(frozen=True)
@@ -274,7 +274,7 @@ class _Shape:
         if "$ref" in schema:
             return self.variants(self.definitions[schema["$ref"].rpartition("/")[2]])
         if "anyOf" in schema:
-            return [one for inner in schema["anyOf"] for one in self.variants(inner)]
+            return [variant for inner in schema["anyOf"] for variant in self.variants(inner)]
         # A list of names need not say that they are texts.
         return [{"type": "string", **schema} if "enum" in schema else schema]
 
@@ -350,8 +350,8 @@ class _Shape:
     def faulty_values(self, schema: Schema) -> Iterator[tuple[str, Any]]:
         """Yield values that a schema does not permit."""
         variants = self.variants(schema)
-        types = {one["type"] for one in variants if "type" in one}
-        if any("type" not in one for one in variants):
+        types = {variant["type"] for variant in variants if "type" in variant}
+        if any("type" not in variant for variant in variants):
             return
         if "number" in types:
             types.add("integer")
@@ -381,14 +381,14 @@ class _Shape:
 
     def faulty_texts(self, name: str, schema: Schema) -> Iterator[tuple[str, str]]:
         """Yield texts of a URL that a schema does not permit."""
-        variants = [one for one in self.variants(schema) if one.get("type") != "null"]
-        types = {one.get("type") for one in variants}
+        variants = [variant for variant in self.variants(schema) if variant.get("type") != "null"]
+        types = {variant.get("type") for variant in variants}
         if types <= {"integer", "boolean"}:
             yield from (("empty", ""), ("a word", "x"), ("no digit", "²"), ("a fraction", "1.5"))
         for variant in variants:
             for fault, value in self._beyond_limits(variant):
                 yield fault, _as_text(value)
-        if name in MOMENTS and not any("enum" in one for one in variants):
+        if name in MOMENTS and not any("enum" in variant for variant in variants):
             yield "of no moment", "yesterday"
         if name == "wait":
             yield "of no duration", "1y"

@@ -109,7 +109,7 @@ class McpCaller:
     ) -> httpx2.Response:
         """Return the answer to a raw request with these headers; None omits a header."""
         params = dict(params or {})
-        name = next((params[one] for one in ("name", "uri", "taskId") if one in params), None)
+        name = next((params[text] for text in ("name", "uri", "taskId") if text in params), None)
         params["_meta"] = {
             "io.modelcontextprotocol/clientCapabilities": self._capabilities,
             **meta,

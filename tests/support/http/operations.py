@@ -59,5 +59,5 @@ def request_of(operation: Operation, names: Mapping[str, str]) -> dict[str, Any]
 
 def _filled(value: Any, names: Mapping[str, str]) -> Any:
     if isinstance(value, Mapping):
-        return {name: _filled(one, names) for name, one in value.items()}
+        return {name: _filled(value, names) for name, value in value.items()}
     return value.format(**names) if isinstance(value, str) else value

@@ -41,4 +41,4 @@ def patched(
 
 def types(server: Server, run_id: str) -> list[str]:
     """Return the types of the events of a run."""
-    return [one["type"] for one in server.recorded(run_id)]
+    return [event["type"] for event in server.recorded(run_id)]

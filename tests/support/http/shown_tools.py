@@ -12,16 +12,16 @@ def shown_tools() -> str:
     """Return a line for each tool, with its schemas where a child can be bound to a thread."""
     lines = [
         {
-            "name": one.name,
-            "title": one.title,
-            "description": one.description,
-            "scope": one.scope,
-            "reads": one.reads,
-            "destroys": one.destroys,
-            "inputSchema": one.input_schema(threads=True),
-            "outputSchema": one.output_schema(),
+            "name": tool.name,
+            "title": tool.title,
+            "description": tool.description,
+            "scope": tool.scope,
+            "reads": tool.reads,
+            "destroys": tool.destroys,
+            "inputSchema": tool.input_schema(threads=True),
+            "outputSchema": tool.output_schema(),
         }
-        for one in TOOLS
+        for tool in TOOLS
     ]
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 

@@ -47,7 +47,7 @@ class MemoryCoordination:
             for holder in holders:
                 lease = leases.setdefault(holder, Lease(holder, now))
                 lease.is_closed = lease.is_closed or lease.until <= now
-            return frozenset(one for one in holders if leases[one].is_closed)
+            return frozenset(holder for holder in holders if leases[holder].is_closed)
 
         return await self._line.ask(closed)
 
@@ -59,7 +59,9 @@ class MemoryCoordination:
             if holder in leases:
                 leases[holder].until = now
                 leases[holder].is_closed = True
-            for old in [one for one in leases.values() if one.until < now - timedelta(days=1)]:
+            for old in [
+                lease for lease in leases.values() if lease.until < now - timedelta(days=1)
+            ]:
                 del leases[old.holder]
 
         await self._line.ask(left)
@@ -83,7 +85,7 @@ class MemoryCoordination:
 
     async def held_runs(self, holder: str, *, limit: int) -> Sequence[LostRun]:
         def found() -> list[LostRun]:
-            held = [one for one in self._held() if one.holder == holder]
+            held = [item for item in self._held() if item.holder == holder]
             leases = self._store.leases
             return [replace(_lost(row, leases.get(holder)), absent=False) for row in held[:limit]]
 
@@ -104,8 +106,8 @@ class MemoryCoordination:
         return await self._line.ask(found)
 
     def _held(self) -> Iterator[RunRow]:
-        rows = (one for one in self._store.runs.rows() if one.due_kind in ("prepare", "run"))
-        return iter(sorted(rows, key=lambda one: one.created_position))
+        rows = (row for row in self._store.runs.rows() if row.due_kind in ("prepare", "run"))
+        return iter(sorted(rows, key=lambda row: row.created_position))
 
     async def claim(
         self, kind: ClaimKind, holder: str, *, limit: int, lease_seconds: float
@@ -147,8 +149,8 @@ class MemoryCoordination:
         if target.stage != "ended":
             return False
         needs_success = any(
-            one.run_id == run_id and one.require == "success"
-            for one in row.state.dependencies or ()
+            dependency.run_id == run_id and dependency.require == "success"
+            for dependency in row.state.dependencies or ()
         )
         return target.due_kind == "announce" or (target.outcome != "success" and needs_success)
 
@@ -159,8 +161,8 @@ class MemoryCoordination:
 
         def prolonged() -> frozenset[ClaimKey]:
             kept = frozenset(self._mine(claims))
-            for one in kept:
-                self._lease(one).until = self._store.now() + timedelta(seconds=lease_seconds)
+            for item in kept:
+                self._lease(item).until = self._store.now() + timedelta(seconds=lease_seconds)
             return kept
 
         return await self._line.ask(prolonged)
@@ -168,10 +170,12 @@ class MemoryCoordination:
     async def due_files(self, *, limit: int) -> Sequence[DueFile]:
         def taken() -> list[DueFile]:
             now = self._store.now()
-            late = [one for one in self._store.due_files.values() if one.due_at <= now]
-            for one in late[:limit]:
-                one.due_at = now + timedelta(seconds=5)
-            return [DueFile(one.run_id, one.is_archived) for one in late[:limit]]
+            late = [
+                due_file for due_file in self._store.due_files.values() if due_file.due_at <= now
+            ]
+            for effect in late[:limit]:
+                effect.due_at = now + timedelta(seconds=5)
+            return [DueFile(run.run_id, run.is_archived) for run in late[:limit]]
 
         return await self._line.ask(taken)
 
@@ -180,29 +184,29 @@ class MemoryCoordination:
 
         def changed() -> list[DueFile]:
             left: list[DueFile] = []
-            for one in files:
-                known = self._store.due_files.get(one.run_id)
-                if known is not None and known.is_archived == one.is_archived:
-                    del self._store.due_files[one.run_id]
+            for file in files:
+                known = self._store.due_files.get(file.run_id)
+                if known is not None and known.is_archived == file.is_archived:
+                    del self._store.due_files[file.run_id]
                 else:
-                    left.append(one)
+                    left.append(file)
             return left
 
         return await self._line.ask(changed)
 
     async def release(self, claims: Sequence[ClaimKey]) -> None:
         def released() -> None:
-            for one in list(self._mine(claims)):
-                del self._store.claims[one.kind, one.run_id]
+            for run in list(self._mine(claims)):
+                del self._store.claims[run.kind, run.run_id]
 
         await self._line.ask(released)
 
     def _mine(self, claims: Sequence[ClaimKey]) -> Iterator[ClaimKey]:
         """Yield the claims that no other holder has taken by now."""
-        for one in claims:
-            lease = self._store.claims.get((one.kind, one.run_id))
-            if lease is not None and lease.holder == one.holder:
-                yield one
+        for claim in claims:
+            lease = self._store.claims.get((claim.kind, claim.run_id))
+            if lease is not None and lease.holder == claim.holder:
+                yield claim
 
     def _lease(self, claim: ClaimKey) -> Lease:
         return self._store.claims[claim.kind, claim.run_id]
@@ -214,8 +218,8 @@ class MemoryCoordination:
             before = self._store.now() - timedelta(days=days)
             old = [
                 name
-                for name, one in self._store.reserved.items()
-                if one.created_at < before and one.reserved.answer is not None
+                for name, value in self._store.reserved.items()
+                if value.created_at < before and value.reserved.answer is not None
             ]
             for name in old:
                 del self._store.reserved[name]

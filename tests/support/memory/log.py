@@ -281,10 +281,10 @@ class MemoryLog:
     ) -> Sequence[RecordedEvent]:
         return await self._line.ask(
             lambda: [
-                one
-                for one in reversed(self._store.events)
-                if one.envelope.stream == stream
-                and (version_max is None or one.envelope.version <= version_max)
+                event
+                for event in reversed(self._store.events)
+                if event.envelope.stream == stream
+                and (version_max is None or event.envelope.version <= version_max)
             ][:limit]
         )
 
@@ -295,14 +295,16 @@ class MemoryLog:
     async def queued_message(self, run_id: UUID) -> RecordedEvent | None:
         """Return the event that queued the message which is to become this run, or None."""
         queued = await self.read(limit=self._store.position, types=("MessageQueued",))
-        return next((one for one in queued if getattr(one.event, "run_id", None) == run_id), None)
+        return next(
+            (event for event in queued if getattr(event.event, "run_id", None) == run_id), None
+        )
 
     async def read_streams(
         self, streams: Sequence[str], *, types: Sequence[str] = (), until: int
     ) -> Sequence[RecordedEvent]:
         wanted = frozenset(streams)
         found = await self.read(limit=until, types=types, until=until) if until else ()
-        return [one for one in found if one.envelope.stream in wanted]
+        return [event for event in found if event.envelope.stream in wanted]
 
     def now(self) -> datetime:
         return self._store.now()
@@ -319,7 +321,7 @@ class MemoryLog:
 
     async def version_of(self, stream: str, *, at: int) -> int:
         return await self._line.ask(
-            lambda: sum(one.envelope.stream == stream for one in self._store.events[:at])
+            lambda: sum(event.envelope.stream == stream for event in self._store.events[:at])
         )
 
     async def event_of(self, stream: str, version: int) -> RecordedEvent | None:
@@ -327,9 +329,9 @@ class MemoryLog:
         return await self._line.ask(
             lambda: next(
                 (
-                    one
-                    for one in self._store.events
-                    if (one.envelope.stream, one.envelope.version) == key
+                    event
+                    for event in self._store.events
+                    if (event.envelope.stream, event.envelope.version) == key
                 ),
                 None,
             )

@@ -57,8 +57,8 @@ class MemoryRegistry:
         """Return the runs of a child session, newest first, without refused ones."""
 
         def found() -> list[Run]:
-            rows = [one for one in self._accepted() if one.child_session_key == child_session_key]
-            return [one.state for one in _newest_first(rows)[:limit]]
+            rows = [run for run in self._accepted() if run.child_session_key == child_session_key]
+            return [item.state for item in _newest_first(rows)[:limit]]
 
         return await self._line.ask(found)
 
@@ -66,8 +66,8 @@ class MemoryRegistry:
         """Return the newest run of each session of a tree with one of these labels."""
 
         def found() -> list[Run]:
-            rows = [one for one in self._accepted() if one.root == tree and one.label in labels]
-            return [one.state for one in _newest_of_sessions(rows)[:limit]]
+            rows = [item for item in self._accepted() if item.root == tree and item.label in labels]
+            return [item.state for item in _newest_of_sessions(rows)[:limit]]
 
         return await self._line.ask(found)
 
@@ -78,24 +78,24 @@ class MemoryRegistry:
 
         def found() -> list[Run]:
             rows = [
-                one
-                for one in self._accepted()
-                if one.requester == requester and (one.label or "").startswith(prefix)
-                if one.label is not None
+                item
+                for item in self._accepted()
+                if item.requester == requester and (item.label or "").startswith(prefix)
+                if item.label is not None
             ]
             ordered = sorted(_newest_of_sessions(rows), key=lambda one: one.label != prefix)
-            return [one.state for one in ordered[:limit]]
+            return [item.state for item in ordered[:limit]]
 
         return await self._line.ask(found)
 
     async def runs_by_id_prefix(self, prefix: str, *, limit: int) -> Sequence[Run]:
         def found() -> list[Run]:
             rows = [
-                one
-                for one in self._store.runs.rows()
-                if one.run_id.hex.startswith(prefix.lower().replace("-", ""))
+                row
+                for row in self._store.runs.rows()
+                if row.run_id.hex.startswith(prefix.lower().replace("-", ""))
             ]
-            return [one.state for one in sorted(rows, key=lambda one: one.run_id)[:limit]]
+            return [row.state for row in sorted(rows, key=lambda row: row.run_id)[:limit]]
 
         return await self._line.ask(found)
 
@@ -109,23 +109,23 @@ class MemoryRegistry:
         ascending: bool = False,
     ) -> Sequence[Run]:
         def found() -> list[Run]:
-            rows = [one for one in self._store.runs_at(at).rows() if _is_asked_for(one, query)]
-            rows.sort(key=lambda one: one.created_position, reverse=not ascending)
+            rows = [row for row in self._store.runs_at(at).rows() if _is_asked_for(row, query)]
+            rows.sort(key=lambda row: row.created_position, reverse=not ascending)
             if behind is not None:
                 rows = [
-                    one
-                    for one in rows
-                    if (one.created_position > behind) == ascending
-                    and one.created_position != behind
+                    row
+                    for row in rows
+                    if (row.created_position > behind) == ascending
+                    and row.created_position != behind
                 ]
-            return [one.state for one in rows[:limit]]
+            return [row.state for row in rows[:limit]]
 
         return await self._line.ask(found)
 
     async def respawns(self, run_id: UUID, *, at: int) -> Sequence[Respawn]:
         made = RunQuery.where(respawned_from=run_id)
         found = await self.runs(made, at=at, limit=RESPAWNS_MAX, ascending=True)
-        return [Respawn(one.run_id, one.requester.session_key) for one in found]
+        return [Respawn(run.run_id, run.requester.session_key) for run in found]
 
     async def session(self, key_or_id: str, *, at: int | None = None) -> Session | None:
         def found() -> Session | None:
@@ -140,7 +140,7 @@ class MemoryRegistry:
                     self._remembered.sessions.store(key_or_id, row.state, span.from_position)
             else:
                 rows = then.rows() if then is not None else sessions.rows()
-                row = next((one for one in rows if one.session_id == session_id), None)
+                row = next((row for row in rows if row.session_id == session_id), None)
             return row.state if row is not None else None
 
         return await self._line.ask(found)
@@ -152,7 +152,7 @@ class MemoryRegistry:
     async def runs_below(self, session_key: str) -> Sequence[Run]:
         """Return the runs of every descendant, parents before children, without refused ones."""
         rows = await self._line.ask(lambda: self._below(session_key, None))
-        return [one.state for one in rows]
+        return [row.state for row in rows]
 
     async def descendants(self, session_key: str, *, at: int | None = None) -> tuple[int, int]:
         """Return the number of runs below a session that are not settled, and of those that are not
@@ -160,19 +160,19 @@ class MemoryRegistry:
         """
         rows = await self._line.ask(lambda: self._below(session_key, at))
         return (
-            sum(one.stage not in SETTLED for one in rows),
-            sum(one.stage not in OVER for one in rows),
+            sum(row.stage not in SETTLED for row in rows),
+            sum(row.stage not in OVER for row in rows),
         )
 
     async def inbox(self, query: InboxQuery, *, at: int, after: int, limit: int) -> Sequence[Run]:
         def found() -> Sequence[Run]:
             announced = [
-                (place or 0, one.state)
-                for one in self._store.runs_at(at).rows()
-                for place in [one.parked_position if query.is_parked else one.inbox_position]
-                if (place or 0) > after and query.requester in (None, one.requester)
+                (place or 0, row.state)
+                for row in self._store.runs_at(at).rows()
+                for place in [row.parked_position if query.is_parked else row.inbox_position]
+                if (place or 0) > after and query.requester in (None, row.requester)
             ]
-            announced.sort(key=lambda one: one[0])
+            announced.sort(key=lambda announcement: announcement[0])
             return [run for _, run in announced[:limit]]
 
         return await self._line.ask(found)
@@ -180,7 +180,7 @@ class MemoryRegistry:
     async def lanes(self, *, at: int) -> Sequence[LaneState]:
         def places(rows: Iterable[RunRow]) -> tuple[LanePlace, ...]:
             return tuple(
-                LanePlace(one.run_id, one.label, one.requester, one.holder) for one in rows
+                LanePlace(row.run_id, row.label, row.requester, row.holder) for row in rows
             )
 
         return await self._line.ask(
@@ -188,8 +188,8 @@ class MemoryRegistry:
                 LaneState(
                     lane,
                     depth,
-                    places(one for one in members if one.holder is not None),
-                    places(one for one in members if one.holder is None),
+                    places(member for member in members if member.holder is not None),
+                    places(member for member in members if member.holder is None),
                 )
                 for (lane, depth), members in self._lanes(at)
             ]
@@ -200,9 +200,11 @@ class MemoryRegistry:
 
         def found() -> list[WaitingLane]:
             return [
-                WaitingLane(*place, sum(one.holder is not None for one in members[:width]) >= width)
+                WaitingLane(
+                    *place, sum(member.holder is not None for member in members[:width]) >= width
+                )
                 for place, members in self._lanes()
-                if any(one.stage == "queued" and one.holder is None for one in members)
+                if any(member.stage == "queued" and member.holder is None for member in members)
             ]
 
         return await self._line.ask(found)
@@ -220,19 +222,19 @@ class MemoryRegistry:
 
         def found() -> ChangedStreams:
             page = [
-                one.envelope
-                for one in self._store.events
-                if behind < one.envelope.position <= until
-                if tree is None or one.envelope.provenance.correlation == tree
+                event.envelope
+                for event in self._store.events
+                if behind < event.envelope.position <= until
+                if tree is None or event.envelope.provenance.correlation == tree
             ][:events_max]
             first: dict[str, int] = {}
             for recorded in self._store.events:
                 if recorded.envelope.position > after:
                     first.setdefault(recorded.envelope.stream, recorded.envelope.position)
             streams = [
-                ChangedStream(one.stream, one.position)
-                for one in page
-                if first[one.stream] == one.position
+                ChangedStream(event.stream, event.position)
+                for event in page
+                if first[event.stream] == event.position
             ]
             is_whole = len(page) < events_max
             return ChangedStreams(streams, until if is_whole else page[-1].position)
@@ -251,53 +253,53 @@ class MemoryRegistry:
                 {row.session_key: row.state for row in others},
             )
 
-        return await self._line.ask(lambda: [found(one) for one in at])
+        return await self._line.ask(lambda: [found(item) for item in at])
 
     async def position_at(self, instant: datetime) -> int:
         def found() -> int:
-            before = [one for one in self._store.commits if one.recorded_at <= instant]
+            before = [commit for commit in self._store.commits if commit.recorded_at <= instant]
             return max(before, default=(None, 0))[1] if before else 0
 
         return await self._line.ask(found)
 
     def _accepted(self) -> Iterator[RunRow]:
-        return (one for one in self._store.runs.rows() if one.stage != "refused")
+        return (row for row in self._store.runs.rows() if row.stage != "refused")
 
     def _lanes(self, at: int | None = None) -> list[tuple[tuple[str, int], list[RunRow]]]:
         places: dict[tuple[str, int], list[RunRow]] = {}
         rows = self._store.runs_at(at).rows() if at is not None else self._store.runs.rows()
-        for one in rows:
-            if one.lane is not None:
-                places.setdefault((one.lane, one.lane_depth or 0), []).append(one)
+        for row in rows:
+            if row.lane is not None:
+                places.setdefault((row.lane, row.lane_depth or 0), []).append(row)
         for members in places.values():
-            members.sort(key=lambda one: one.queued_position or 0)
-        return sorted(places.items(), key=lambda one: one[0])
+            members.sort(key=lambda member: member.queued_position or 0)
+        return sorted(places.items(), key=lambda item: item[0])
 
     def _below(self, session_key: str, at: int | None) -> list[RunRow]:
         by_requester: dict[str, list[RunRow]] = {}
         then = self._store.runs_at(at) if at is not None else self._store.runs
-        for one in then.rows():
-            if one.stage != "refused":
-                by_requester.setdefault(one.requester, []).append(one)
+        for row in then.rows():
+            if row.stage != "refused":
+                by_requester.setdefault(row.requester, []).append(row)
         found: list[RunRow] = []
         level = [session_key]
         for _ in range(DEPTH_MAX):
-            below = [one for key in level for one in by_requester.get(key, ())]
+            below = [item for key in level for item in by_requester.get(key, ())]
             found += sorted(below, key=lambda one: one.created_position)
             level = list(
-                dict.fromkeys(one.child_session_key for one in below if one.child_session_key)
+                dict.fromkeys(run.child_session_key for run in below if run.child_session_key)
             )
         return found
 
 
 def _newest_first(rows: Iterable[RunRow]) -> list[RunRow]:
-    return sorted(rows, key=lambda one: one.created_position, reverse=True)
+    return sorted(rows, key=lambda row: row.created_position, reverse=True)
 
 
 def _newest_of_sessions(rows: Iterable[RunRow]) -> list[RunRow]:
     newest: dict[UUID, RunRow] = {}
-    for one in _newest_first(rows):
-        newest.setdefault(one.session_id, one)
+    for item in _newest_first(rows):
+        newest.setdefault(item.session_id, item)
     return list(newest.values())
 
 
@@ -313,12 +315,12 @@ _COMPARED: Mapping[Comparison, Callable[[Any, Any], bool]] = {
 
 
 def _is_asked_for(row: RunRow, query: RunQuery) -> bool:
-    return all(_fits(row, one) for one in query.conditions)
+    return all(_fits(row, condition) for condition in query.conditions)
 
 
 def _fits(row: RunRow, condition: RunCondition) -> bool:
     if condition.column == "status":
-        return any(_has_status(row, one) for one in condition.value)
+        return any(_has_status(row, item) for item in condition.value)
     if condition.column == "over_position":
         live = condition.value
         was_over = row.created_position <= live.position and row.run_id not in live.run_ids
@@ -355,15 +357,15 @@ class MemoryContents:
     ) -> Mapping[UUID, str]:
         ids = {ref.id for ref in refs}
         kept = self._store.contents
-        return await self._line.ask(lambda: {one: kept[one].text for one in ids if one in kept})
+        return await self._line.ask(lambda: {item: kept[item].text for item in ids if item in kept})
 
     async def stored_bytes(self, session_id: UUID, kind: str) -> int:
         """Return the bytes of a session's stored texts of this kind."""
         return await self._line.ask(
             lambda: sum(
-                one.ref.bytes
-                for one in self._store.contents.values()
-                if (one.session_id, one.kind) == (session_id, kind)
+                content.ref.bytes
+                for content in self._store.contents.values()
+                if (content.session_id, content.kind) == (session_id, kind)
             )
         )
 
@@ -390,7 +392,7 @@ class MemoryStagedFiles:
     async def read(self, run_id: UUID) -> tuple[bytes, ...]:
         def found() -> tuple[bytes, ...]:
             files = sorted(self._store.staged.get(run_id, ()), key=lambda one: one.ordinal)
-            return tuple(one.body for one in files)
+            return tuple(file.body for file in files)
 
         return await self._line.ask(found)
 

@@ -39,7 +39,7 @@ class MemoryServedLog:
 
     async def events(self) -> Sequence[RecordedEvent]:
         """Return all recorded events; assert that positions have no gaps."""
-        positions = [one.envelope.position for one in self.store.events]
+        positions = [event.envelope.position for event in self.store.events]
         assert positions == list(range(1, len(positions) + 1))
         return list(self.store.events)
 

@@ -170,7 +170,7 @@ class StoreSession:
     async def execute(self, statements: str, values: Any = None, *, prepare: Any = None) -> Answer:
         """Carry out a message. Raises `LineLost`."""
         await self.line.send()
-        results = [await self._store.execute(self, one, values) for one in statements.split("; ")]
+        results = [await self._store.execute(self, part, values) for part in statements.split("; ")]
         await self.line.receive()
         return Answer(results)
 
@@ -277,7 +277,7 @@ class RowsAt(Generic[K, Row]):
     def __init__(self, rows: Rows[K, Row], end: int, changed: RowChanges[K, Row]) -> None:
         self._rows: Rows[K, Row] = rows
         self._end = end
-        self._changed: dict[K, Row] = {_key_of(one.row): one.row for one in changed.opened}
+        self._changed: dict[K, Row] = {_key_of(item.row): item.row for item in changed.opened}
 
     def of(self, key: K) -> Row | None:
         return self._changed.get(key) or self._rows.at(key, self._end)
@@ -346,12 +346,12 @@ class Store:
         next.
         """
         events = self.events[end:position]
-        streams = {one.envelope.stream for one in events}
-        run_ids = [run_id for one in streams if (run_id := run_id_of(one)) is not None]
-        keys = [key for one in streams if (key := session_key_of(one)) is not None]
+        streams = {event.envelope.stream for event in events}
+        run_ids = [run_id for stream in streams if (run_id := run_id_of(stream)) is not None]
+        keys = [key for stream in streams if (key := session_key_of(stream)) is not None]
         fold = Fold(
-            [run.state for one in run_ids if (run := self.runs.at(one, end)) is not None],
-            [known.state for one in keys if (known := self.sessions.at(one, end)) is not None],
+            [run.state for item in run_ids if (run := self.runs.at(item, end)) is not None],
+            [known.state for key in keys if (known := self.sessions.at(key, end)) is not None],
         )
         for one in events:
             fold.apply(one.envelope.stream, one.event, one.envelope.stamp)
@@ -360,8 +360,8 @@ class Store:
 
     def run_at_version(self, run_id: UUID, version: int) -> Run | None:
         stream = run_stream(run_id)
-        places = (one.envelope for one in self.events if one.envelope.stream == stream)
-        position = next((one.position for one in places if one.version == version), None)
+        places = (event.envelope for event in self.events if event.envelope.stream == stream)
+        position = next((place.position for place in places if place.version == version), None)
         row = self.runs_at(position).of(run_id) if position is not None else None
         return row.state if row is not None else None
 
@@ -440,7 +440,7 @@ class Store:
 
     def break_off(self, line: Line) -> None:
         """End the session of a line that is lost or has been silent too long."""
-        for session in [one for one in self.writers if one.line is line]:
+        for session in [writer for writer in self.writers if writer.line is line]:
             self.end(session)
 
     def is_owner(self, line: Line) -> bool:
@@ -540,15 +540,17 @@ class Store:
         return found
 
     def _waiting_runs(self, query: TreeQuery) -> list[Run]:
-        rows = (one for one in self.runs.rows() if one.root == query.root)
-        return [one.state for one in rows if one.due_kind in ("prepare", "wait")]
+        rows = (row for row in self.runs.rows() if row.root == query.root)
+        return [row.state for row in rows if row.due_kind in ("prepare", "wait")]
 
     def _lane(self, place: LanePlace) -> LaneFacts:
-        members = [one for one in self.runs.rows() if (one.lane, one.lane_depth) == place]
-        waiting = [one for one in members if one.holder is None and one.stage == "queued"]
+        members = [row for row in self.runs.rows() if (row.lane, row.lane_depth) == place]
+        waiting = [
+            member for member in members if member.holder is None and member.stage == "queued"
+        ]
         waiting.sort(key=lambda one: one.queued_position or 0)
-        running = sum(one.holder is not None for one in members)
-        states = tuple(one.state for one in waiting)
+        running = sum(member.holder is not None for member in members)
+        states = tuple(item.state for item in waiting)
         return first_in_line(LaneFacts(running, states), load.LANE_RUNS_MAX)
 
     def commit(self, session: StoreSession, batch: Batch) -> None:
@@ -575,7 +577,7 @@ class Store:
         self._note_step(session, "store")
 
     def _keep(self, batch: Batch) -> None:
-        self.contents.update((one.ref.id, one) for one in batch.contents)
+        self.contents.update((content.ref.id, content) for content in batch.contents)
         for key in batch.keys:
             self.content_keys.setdefault(key.session_id, key.key)
         for file in batch.staged:
@@ -609,7 +611,7 @@ class Store:
         self.commits = self.commits[: max(len(self.commits) - count, 0)]
         last = self.commits[-1].last_position if self.commits else 0
         self.events = self.events[:last]
-        ends = {one.last_position for one in self.commits}
+        ends = {commit.last_position for commit in self.commits}
         fold = Fold((), ())
         for recorded in self.events:
             fold.apply(recorded.envelope.stream, recorded.event, recorded.envelope.stamp)

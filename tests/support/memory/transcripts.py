@@ -69,8 +69,8 @@ class MemoryTranscripts:
         await self.flushes.flush(run_id)
 
         def found() -> list[RecordedEntry]:
-            behind = [one for one in self._entries(run_id) if one.sequence > after]
-            return [one for one in behind if kinds is None or one.kind in kinds][:limit]
+            behind = [entry for entry in self._entries(run_id) if entry.sequence > after]
+            return [item for item in behind if kinds is None or item.kind in kinds][:limit]
 
         return await self._line.ask(found)
 
@@ -80,14 +80,16 @@ class MemoryTranscripts:
         await self.flushes.flush(run_id)
 
         def found() -> list[RecordedEntry]:
-            known = [one for one in self._entries(run_id) if until is None or one.sequence <= until]
-            return [one for one in known if kinds is None or one.kind in kinds][-limit:]
+            known = [
+                entry for entry in self._entries(run_id) if until is None or entry.sequence <= until
+            ]
+            return [item for item in known if kinds is None or item.kind in kinds][-limit:]
 
         return await self._line.ask(found)
 
     async def last_entries(self, run_ids: Collection[UUID]) -> Mapping[UUID, int]:
         def found() -> dict[UUID, int]:
-            last = {one: max(self._store.entries.get(one, {}), default=0) for one in run_ids}
+            last = {item: max(self._store.entries.get(item, {}), default=0) for item in run_ids}
             return {run_id: number for run_id, number in last.items() if number}
 
         return await self._line.ask(found)
@@ -98,9 +100,9 @@ class MemoryTranscripts:
         def found() -> dict[UUID, list[RecordedEntry]]:
             return {
                 run_id: [
-                    one
-                    for one in self._entries(run_id)
-                    if one.sequence > after and one.kind in kinds
+                    entry
+                    for entry in self._entries(run_id)
+                    if entry.sequence > after and entry.kind in kinds
                 ][:limit]
                 for run_id, after in afters.items()
             }
@@ -127,8 +129,8 @@ class MemoryTranscripts:
 
         def found() -> int:
             entries = self._entries(run_id)
-            late = [one.sequence for one in entries if one.recorded_at > instant]
-            return min(late) - 1 if late else max((one.sequence for one in entries), default=0)
+            late = [entry.sequence for entry in entries if entry.recorded_at > instant]
+            return min(late) - 1 if late else max((entry.sequence for entry in entries), default=0)
 
         return await self._line.ask(found)
 
@@ -141,7 +143,7 @@ class MemoryTranscripts:
 
     async def seal(self, run_id: UUID, *, key: bytes) -> SealedTranscript:
         entries = await self._line.ask(lambda: self._entries(run_id))
-        whole = b"".join(transcript_line(one) for one in entries)
+        whole = b"".join(transcript_line(entry) for entry in entries)
         digest = hmac.new(key, whole, hashlib.sha256).hexdigest()
         last = entries[-1].sequence if entries else 0
         return SealedTranscript(len(entries), last, len(whole), digest)
@@ -166,12 +168,12 @@ class MemoryTranscripts:
         return [None] * len(files)
 
     def _lines(self, run_id: UUID) -> tuple[bytes, ...]:
-        return tuple(transcript_line(one) for one in self._entries(run_id))
+        return tuple(transcript_line(entry) for entry in self._entries(run_id))
 
     async def last_recorded_at(self, run_id: UUID) -> datetime | None:
         """Return the time of the last entry of a run, or None without one."""
         entries = await self._line.ask(lambda: self._entries(run_id))
-        return max((one.recorded_at for one in entries), default=None)
+        return max((entry.recorded_at for entry in entries), default=None)
 
     async def extent(self, run_id: UUID, *, until: datetime) -> Extent:
         """Return the extent of the entries stored by `until`."""
@@ -184,20 +186,20 @@ class MemoryTranscripts:
     async def written_after(self, run_id: UUID, *, after: int) -> Written:
         """Return the last entry, and the bytes of those after number `after`."""
         entries = await self._line.ask(lambda: self._entries(run_id))
-        behind = [one for one in entries if one.sequence > after]
+        behind = [entry for entry in entries if entry.sequence > after]
         last = behind[-1].sequence if behind else after
-        return Written(last, sum(len(orjson.dumps(one.body)) for one in behind))
+        return Written(last, sum(len(orjson.dumps(item.body)) for item in behind))
 
     async def _extent(self, run_id: UUID, is_in: Callable[[RecordedEntry], bool]) -> Extent:
         await self.flushes.flush(run_id)
         count = size = 0
         tokens: int | None = None
-        for one in await self._line.ask(lambda: self._entries(run_id)):
-            if not is_in(one):
+        for entry in await self._line.ask(lambda: self._entries(run_id)):
+            if not is_in(entry):
                 break
-            count, size = one.sequence, size + len(orjson.dumps(one.body))
-            if one.kind == "usage":
-                counts = (one.body.get("inputTokens"), one.body.get("outputTokens"))
+            count, size = entry.sequence, size + len(orjson.dumps(entry.body))
+            if entry.kind == "usage":
+                counts = (entry.body.get("inputTokens"), entry.body.get("outputTokens"))
                 tokens = sum(each for each in counts if isinstance(each, int))
         return Extent(count, size, tokens)
 
@@ -209,7 +211,8 @@ class MemoryTranscripts:
             if run is None or run.epoch != epoch or run.stage not in PREPARING:
                 return False
             self._store.entries[run_id] = {
-                sequence: self._recorded(sequence, one) for sequence, one in enumerate(entries, 1)
+                sequence: self._recorded(sequence, entry)
+                for sequence, entry in enumerate(entries, 1)
             }
             return True
 
@@ -234,7 +237,7 @@ class MemoryTranscripts:
         """Write the file of the first `count` entries; gives its path."""
         entries = await self._line.ask(lambda: self._entries(run_id)[:count])
         path = "/".join(self.fork_snapshot_place(session_id, agent_id))
-        self._store.files[path] = tuple(transcript_line(one) for one in entries)
+        self._store.files[path] = tuple(transcript_line(entry) for entry in entries)
         return path
 
     async def drop_fork_snapshot(self, session_id: UUID, agent_id: str) -> bool:

@@ -28,7 +28,7 @@ def judged_message(
     """
     assert last.child_session_key is not None
     keys = {last.child_session_key, last.requester.session_key}
-    sessions = {key: one for key, one in fold.sessions.items() if key in keys}
+    sessions = {key: session for key, session in fold.sessions.items() if key in keys}
     around = {last.run_id, sessions[last.requester.session_key].run_id}
     message = Message(
         run_id=run_id,

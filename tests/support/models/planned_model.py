@@ -55,10 +55,10 @@ class PlannedModel(SpawnModel):
     def message(self, name: str, session: str) -> str:
         """Send a message; its run has the plan of the previous one."""
         last = self.tree.last(session)
-        told = super().message(name, session)
-        if told == messages.GOES_ON and last is not None:
+        message = super().message(name, session)
+        if message == messages.GOES_ON and last is not None:
             self.wills[name] = self.wills[last.name]
-        return told
+        return message
 
     def create(self, name: str, key: str, will: Will) -> None:
         """Create the child under this key."""
@@ -69,7 +69,9 @@ class PlannedModel(SpawnModel):
         above, plan = self.seen[life.by], will.plan
         is_boxed, folder = plan["sandboxed"], plan["workspace_dir"]
         seen = (life.agent_id, life.depth, role, scope, above.root, above.key, is_boxed, folder)
-        has_spawn, has_yield = (has_tool(plan, one) for one in ("sessions_spawn", "sessions_yield"))
+        has_spawn, has_yield = (
+            has_tool(plan, text) for text in ("sessions_spawn", "sessions_yield")
+        )
         self.seen[name] = Seen(key, *seen, has_spawn=has_spawn, has_yield=has_yield)
         self.wills[name] = will
 
@@ -102,9 +104,9 @@ class _Judging:
         if self.agent not in self.rules.agents:
             text = words.not_configured(self.agent, self.given)
             return Told("agent_unknown", "error", text), self.looked_at
-        told = self._sandbox()
-        if told is not None:
-            return told, self.looked_at
+        result = self._sandbox()
+        if result is not None:
+            return result, self.looked_at
         model = self._model()
         level = self._thinking()
         if isinstance(level, Told):
@@ -118,14 +120,14 @@ class _Judging:
             return Told("runtime", "error", text), self.looked_at
         # No agent of the model has any.
         self.looked_at["credentials"] = {"profile_ids": (), "missing": ()}
-        told = self._folder()
-        return told or self._will(model, level), self.looked_at
+        result = self._folder()
+        return result or self._will(model, level), self.looked_at
 
     def _runtime(self) -> Mapping[str, Any] | None:
         return self.rules.runtime(self.agent)
 
     def _sandbox(self) -> Told | None:
-        mode, asked = self.rules.mode(self.agent), self.asked
+        mode, request = self.rules.mode(self.agent), self.asked
         provides = (self._runtime() or {}).get("providesSandbox", False)
         is_boxed = self.model.boxed[self.name]
         self.looked_at["sandbox"] = {
@@ -133,26 +135,26 @@ class _Judging:
             "child_sandboxed": mode in ("non-main", "all"),
             "runtime_provides": provides,
             "requester_sandboxed": is_boxed,
-            "required": asked.sandbox == "require",
+            "required": request.sandbox == "require",
         }
         if mode != "off":
             text = plan_words.no_sandbox(self.agent, mode)
             return None if provides else Told("sandbox", "error", text)
         if is_boxed:
             return Told("sandbox", "forbidden", plan_words.WOULD_ESCAPE)
-        if asked.sandbox == "require":
+        if request.sandbox == "require":
             return Told("sandbox", "forbidden", plan_words.NOT_SANDBOXED)
         return None
 
     def _model(self) -> Choice:
-        asked, own, defaults = self.asked, self.rules.own(self.agent), self.rules.defaults
-        caller = asked.active_model
+        request, own, defaults = self.asked, self.rules.own(self.agent), self.rules.defaults
+        caller = request.active_model
         if caller is None and self.above is not None:
             provider, model = self.above.plan["model_provider"], self.above.plan["model"]
             caller = f"{provider}/{model}" if provider else model
         served = (self._runtime() or {}).get("models")
         choice = chosen(
-            asked.model,
+            request.model,
             {
                 "agent_subagents": own.children_model,
                 "defaults_subagents": defaults.children_model,
@@ -179,21 +181,21 @@ class _Judging:
         caller = self.asked.active_thinking
         if caller is None and self.above is not None:
             caller = self.above.plan["thinking"]
-        said = {
+        output = {
             "argument": self.asked.thinking,
             "agent_subagents": self.rules.own(self.agent).thinking,
             "defaults_subagents": self.rules.defaults.thinking,
             "caller": caller if self.is_same else None,
         }
-        levels = {place: _level(word) for place, word in said.items()}
-        there = (place for place, word in said.items() if word and word.strip())
+        levels = {place: _level(word) for place, word in output.items()}
+        there = (place for place, word in output.items() if word and word.strip())
         source = next(there, None)
         if source == "caller" and levels["caller"] is None:
             source = None
         self.looked_at["thinking"] = {**levels, "taken_from": source}
         if source is None:
             return None, None
-        word = said[source]
+        word = output[source]
         if word in words.NO_THINKING:
             return Told("thinking", "error", words.no_level(words.NO_THINKING[word]))
         return levels[source], source
@@ -217,13 +219,13 @@ class _Judging:
         return Told("workspace", "error", text) if text is not None else None
 
     def _will(self, model: Choice, level: tuple[str | None, str | None]) -> Will:
-        rules, asked = self.rules, self.asked
-        seconds, warning = _seconds(asked, rules)
+        rules, request = self.rules, self.asked
+        seconds, warning = _seconds(request, rules)
         tools = plan_words.TOOLS[rules.tools]
         is_leaf = may(self.depth, rules.depth)[0] == "leaf"
         has_price = rules.prices and model.name == plan_words.PRICED
         prices = plan_words.PRICES if has_price else (None, None)
-        is_dropped = asked.folder is not None and not self.is_same
+        is_dropped = request.folder is not None and not self.is_same
         plan = {
             "model_provider": model.provider,
             "model": model.model,
@@ -232,7 +234,7 @@ class _Judging:
             "thinking": level[0],
             "thinking_source": level[1],
             "run_timeout_seconds": seconds,
-            "run_timeout_source": "defaults" if asked.seconds is None else "argument",
+            "run_timeout_source": "defaults" if request.seconds is None else "argument",
             "workspace_dir": self.looked_at["workspace"]["chosen"],
             "workspace_source": self.looked_at["workspace"]["source"],
             "sandboxed": rules.mode(self.agent) != "off",

@@ -55,8 +55,8 @@ def chosen(
     if is_unnamed:
         verdicts.append({"source": "argument", "reference": None, "verdict": "no_name"})
         argument = None
-    for place, said in {"argument": argument, **places}.items():
-        for short in _names(said):
+    for place, value in {"argument": argument, **places}.items():
+        for short in _names(value):
             name = short if "/" in short else aliases.get(short.lower(), short)
             verdict = "not_served"
             if taken is not None:
@@ -74,15 +74,15 @@ def chosen(
     unnamed = (words.UNNAMED,) if is_unnamed else ()
     warnings = [words.skipped(name, place, running) for place, name in skipped]
     is_first = taken is not None and not skipped and not is_unnamed
-    told = (*unnamed, *warnings)
-    return Choice(running, source, is_first if verdicts else None, told, tuple(verdicts))
+    result = (*unnamed, *warnings)
+    return Choice(running, source, is_first if verdicts else None, result, tuple(verdicts))
 
 
-def _names(said: Named) -> list[str]:
+def _names(named: Named) -> list[str]:
     """Return the names in one place. Fallbacks without a primary do not count."""
-    if said is None:
+    if named is None:
         return []
-    listed = [said] if isinstance(said, str) else list(said)
+    listed = [named] if isinstance(named, str) else list(named)
     if not listed[0].strip():
         return []
     return [name.strip() for name in listed if name.strip()]
@@ -101,8 +101,8 @@ def _offers(entry: str, name: str, listed: Sequence[str]) -> bool:
         return True
     if entry.endswith("/*"):
         # A bare name is that of the providers with which the file lists it, and of no other.
-        meant = [one for one in listed if provider is None and _halves(one)[1] == name]
-        return any(one.startswith(entry[:-1]) for one in (name, *meant))
+        meant = [item for item in listed if provider is None and _halves(item)[1] == name]
+        return any(text.startswith(entry[:-1]) for text in (name, *meant))
     if "/" in entry and provider is not None:
         return entry == name
     return _halves(entry)[1] == model

@@ -26,33 +26,33 @@ INHERITED: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 def two_rules(draw: st.DrawFn) -> tuple[Rules, Rules]:
     """Return two configurations, mostly with one or two differences."""
     then, other = draw(ANY_RULES), draw(ANY_RULES)
-    names = [one.name for one in fields(Rules)]
+    names = [field.name for field in fields(Rules)]
     taken = draw(st.lists(st.sampled_from(names), min_size=1, max_size=2) | st.just(names))
     return then, replace(then, **{name: getattr(other, name) for name in taken})
 
 
 @st.composite
 def _spawns(draw: st.DrawFn, kind: type[Spawn]) -> Spawn:
-    asked: Asked = draw(ASKED | WISHES)
-    agent, depth = asked.poses_as or "main", draw(st.sampled_from([0, 0, 1, 2]))
+    request: Asked = draw(ASKED | WISHES)
+    agent, depth = request.poses_as or "main", draw(st.sampled_from([0, 0, 1, 2]))
     asks = below(depth, **draw(INHERITED)) if depth else {}
     options = {
-        "run_timeout_seconds": asked.seconds,
-        "sandbox": asked.sandbox,
-        "requester_sandboxed": asked.is_boxed,
-        "active_model": asked.active_model,
-        "active_thinking": asked.active_thinking,
+        "run_timeout_seconds": request.seconds,
+        "sandbox": request.sandbox,
+        "requester_sandboxed": request.is_boxed,
+        "active_model": request.active_model,
+        "active_thinking": request.active_thinking,
     }
     return kind(
-        agent_id=asked.agent_id,
+        agent_id=request.agent_id,
         requester={**asks, "agent_id": agent},
         is_boxed=False if depth else draw(st.sampled_from([False, False, True, None])),
         active_children=draw(st.integers(0, 3)),
-        mode=asked.effective_mode,
-        thread=asked.thread,
-        model=asked.model,
-        thinking=asked.thinking,
-        folder=asked.folder is not None,
+        mode=request.effective_mode,
+        thread=request.thread,
+        model=request.model,
+        thinking=request.thinking,
+        folder=request.folder is not None,
         options=options,
     )
 
@@ -61,9 +61,9 @@ SPAWNS: st.SearchStrategy[Spawn] = _spawns(Spawn)
 """Requests of a root session or of a child."""
 
 
-def _sent(one: Spawn, is_paused: bool) -> Spawn:
+def _sent(spawn: Spawn, is_paused: bool) -> Spawn:
     # A session is that of an agent, whatever was asked for.
-    return one.changed(is_paused=is_paused, agent_id=one.agent_id and "worker")
+    return spawn.changed(is_paused=is_paused, agent_id=spawn.agent_id and "worker")
 
 
 MESSAGES: st.SearchStrategy[Spawn] = st.builds(_sent, _spawns(Sent), st.booleans())

@@ -42,7 +42,7 @@ async def live_at_random(running: RunningLog, seed: int, *, rounds: int, at_once
     names: list[str] = []
     messages = count(1)
     for _ in range(rounds):
-        asked: list[Awaitable[object]] = []
+        request: list[Awaitable[object]] = []
         coming: list[str] = []
         for _ in range(at_once):
             living = [name for name in names if family.run(name).stage in NEXT]
@@ -56,15 +56,15 @@ async def live_at_random(running: RunningLog, seed: int, *, rounds: int, at_once
             act = die.choice(NEXT[family.run(name).stage])
             if act == "message":
                 coming.append(f"m{next(messages)}")
-                asked.append(_perhaps(send(family, coming[-1], name)))
+                request.append(_perhaps(send(family, coming[-1], name)))
                 continue
-            asked.append(_perhaps(ACTS[act](family, name)))
-        await asyncio.gather(*asked)
+            request.append(_perhaps(ACTS[act](family, name)))
+        await asyncio.gather(*request)
         names = [name for name in (*names, *coming) if family.id(name) in family.runs]
 
 
-async def _perhaps(asked: Awaitable[object]) -> None:
+async def _perhaps(awaitable: Awaitable[object]) -> None:
     try:
-        await asked
+        await awaitable
     except Rejected:
         return

@@ -120,19 +120,19 @@ class SpawnModel:
             agent = asked.poses_as or agent
             self.seen[by] = Seen(by, agent, depth, role, scope, by, None, is_boxed)
         self.boxed[name] = self.seen[by].is_boxed or is_boxed
-        told = self._judged(by, asked, rules)
+        result = self._judged(by, asked, rules)
         target = words.AGENT_IDS.get(asked.agent_id or "", self.seen[by].agent)
-        stage = "refused" if told else "requested"
+        stage = "refused" if result else "requested"
         depth = self.seen[by].depth + 1
         manner = "lasting" if asked.effective_mode == "session" else "plain"
-        admitted = told is None
+        admitted = result is None
         self.tree.lives[name] = Life(
             name, by, depth, stage, target, is_admitted=admitted, manner=manner
         )
         self.asked[name], self.given[name] = (asked, len(self.revisions)), target
-        if told is not None:
-            self.refused[name] = told
-        return told
+        if result is not None:
+            self.refused[name] = result
+        return result
 
     def _is_boxed_now(self, by: str, asked: Asked, rules: Rules) -> bool:
         """Return True if the current rules sandbox the requester, as its own agent or as the one in
@@ -177,11 +177,11 @@ class SpawnModel:
         last = self.tree.last(session)
         assert last is not None
         children = len(self.tree.counted(last.by))
-        told = messages.send(self.tree, name, session)
-        if told == messages.FULL:
+        answer = messages.send(self.tree, name, session)
+        if answer == messages.FULL:
             text = words.too_many(children, limit)
             self.refused[name] = Told("active_children", "forbidden", text, children, limit)
-        return told
+        return answer
 
     def refuse(self, name: str, told: Told) -> None:
         """Let the preparation fail."""

@@ -137,9 +137,9 @@ def too_many(children: int, limit: int) -> str:
 
 def not_allowed(names: tuple[str, ...]) -> str:
     """Return the refusal of an agent that is not allowed."""
-    told = ", ".join(names[:100]) or "none"
+    result = ", ".join(names[:100]) or "none"
     more = f", and {len(names) - 100} more" if len(names) > 100 else ""
-    return f"agentId is not allowed for sessions_spawn (allowed: {told}{more})"
+    return f"agentId is not allowed for sessions_spawn (allowed: {result}{more})"
 
 
 def not_configured(agent_id: str, asked_for: str) -> str:

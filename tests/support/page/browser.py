@@ -83,10 +83,10 @@ class Watched:
 
     def _hear(self, line: str) -> None:
         # A browser says so of each request that nobody answers, or that is refused.
-        said = [f"with a status of {status}" for status in self.refusals]
+        refusals = [f"with a status of {status}" for status in self.refusals]
         if self.may_be_away:
-            said += ["Failed to load resource: net::", "with a status of 503"]
-        if not any(one in line for one in said):
+            refusals += ["Failed to load resource: net::", "with a status of 503"]
+        if not any(item in line for item in refusals):
             self.wrong.append(line)
 
     def _look_at(self, url: str) -> None:

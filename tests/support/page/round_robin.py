@@ -28,9 +28,9 @@ class RoundRobin:
         with self._lock:
             self._places = [(part.hostname or "", part.port or 80) for part in parts]
             left, self._open = self._open, set()
-        for one in left:
+        for item in left:
             with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+                item.shutdown(socket.SHUT_RDWR)
 
     def serve(self) -> None:
         """Serve until it is closed."""
@@ -78,9 +78,9 @@ def _copy(source: socket.socket, target: socket.socket) -> None:
     with contextlib.suppress(OSError):
         while piece := source.recv(PIECE_BYTES):
             target.sendall(piece)
-    for one in (source, target):
+    for item in (source, target):
         with contextlib.suppress(OSError):
-            one.shutdown(socket.SHUT_RDWR)
+            item.shutdown(socket.SHUT_RDWR)
 
 
 @contextlib.contextmanager

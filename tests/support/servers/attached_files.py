@@ -116,7 +116,7 @@ def require_seen(server: Server, run_id: str, agent_id: str = "porter") -> None:
         "cwd": str(desk),
         "dir": str(desk / facts["relDir"]),
         "modes": ["0o700"] * 5,
-        "files": {one["name"]: ["0o600", one["sha256"]] for one in LISTED},
+        "files": {item["name"]: ["0o600", item["sha256"]] for item in LISTED},
         "manifest": facts,
     }
 
@@ -124,4 +124,4 @@ def require_seen(server: Server, run_id: str, agent_id: str = "porter") -> None:
 def require_nothing_left(server: Server) -> None:
     """Require that no file is left that was set aside, or written for a child."""
     wait_for("the files that were set aside to go", lambda: staged(server) == 0)
-    assert not [one for one in left_in_homes(server) if ".openclaw" in one]
+    assert not [item for item in left_in_homes(server) if ".openclaw" in item]

@@ -25,7 +25,7 @@ def encoded(canary: str) -> Iterator[str]:
 
 def tables_with(data_dir: Path, canaries: Iterable[str]) -> Iterator[str]:
     """Yield the tables of the embedded server that contain one, in any form."""
-    wanted = [form for one in canaries for form in (one, one.encode().hex())]
+    wanted = [form for canary in canaries for form in (canary, canary.encode().hex())]
     conninfo = Home.at(data_dir / "postgres").conninfo()
     with psycopg.connect(conninfo, autocommit=True) as connection:
         names = connection.execute(
@@ -43,7 +43,7 @@ def tables_with(data_dir: Path, canaries: Iterable[str]) -> Iterator[str]:
 
 def files_with(folder: Path, canaries: Iterable[str], *, but: Iterable[Path] = ()) -> list[str]:
     """Return the files below a folder that contain one, including those of the database."""
-    wanted = [one.encode() for one in canaries]
+    wanted = [canary.encode() for canary in canaries]
     left_out = {os.path.realpath(path) for path in but}
     found = []
     for path in sorted(folder.rglob("*")):
@@ -53,7 +53,7 @@ def files_with(folder: Path, canaries: Iterable[str], *, but: Iterable[Path] = (
             content = path.read_bytes()
         except FileNotFoundError:
             continue
-        if any(one in content for one in wanted):
+        if any(item in content for item in wanted):
             found.append(str(path.relative_to(folder)))
     return found
 
@@ -67,6 +67,6 @@ def answers_about(server: Server, run_ids: Sequence[str], keys: Sequence[str]) -
     paths += [f"/v1/sessions/{key}{kind}" for key in keys for kind in ("", "/announcements")]
     answers = [server.http.get(path) for path in paths]
     # A run that was refused, or never started, has no prompt.
-    odd = [str(one.url) for one in answers if one.status_code != 200]
+    odd = [str(response.url) for response in answers if response.status_code != 200]
     assert all(url.endswith("/prompt") for url in odd), odd
     return [f"{answer.url} {answer.headers} {answer.text}" for answer in answers]

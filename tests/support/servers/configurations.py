@@ -79,7 +79,7 @@ def configuration(
     listed = list(agents)
     if workspace is not None:
         workspace.mkdir(parents=True, exist_ok=True)
-        listed = [{"workspace": str(workspace), **one} for one in agents]
+        listed = [{"workspace": str(workspace), **agent} for agent in agents]
     return {
         "agents": {"defaults": {**(defaults or {}), "subagents": subagents}, "list": listed},
         "spawnlog": server,

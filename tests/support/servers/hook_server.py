@@ -12,7 +12,7 @@ from tests.support.waiting import wait_for
 
 SLOW_SECONDS_MAX = 30.0
 KEYS = (b"the key in use, 24 bytes", b"the key of before, 26 byte")
-SECRETS = tuple(f"whsec_{base64.b64encode(one).decode()}" for one in KEYS)
+SECRETS = tuple(f"whsec_{base64.b64encode(key).decode()}" for key in KEYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,16 +163,16 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         if reply.breaks_off:
             return
-        said = reply.said if isinstance(reply.said, bytes) else json.dumps(reply.said).encode()
+        output = reply.said if isinstance(reply.said, bytes) else json.dumps(reply.said).encode()
         try:
             self.send_response(reply.status)
             for name, value in reply.headers.items():
                 self.send_header(name, value)
             if reply.status != 204:
-                self.send_header("Content-Length", str(len(said)))
+                self.send_header("Content-Length", str(len(output)))
             self.end_headers()
             if reply.status != 204:
-                self.wfile.write(said)
+                self.wfile.write(output)
         except ConnectionError:
             # Nobody waits for it any more.
             return

@@ -142,5 +142,5 @@ def ends_told(outside: HookServer, session_key: str) -> list[tuple[Any, Any]]:
     """Return the run and reason of each `subagentEnded` call for a session."""
     events = [call.event for call in outside.calls("subagentEnded")]
     return [
-        (one["runId"], one["reason"]) for one in events if one["targetSessionKey"] == session_key
+        (run["runId"], run["reason"]) for run in events if run["targetSessionKey"] == session_key
     ]

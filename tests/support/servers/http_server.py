@@ -94,8 +94,8 @@ def _configuration(notes: Path, script: Path) -> dict[str, Any]:
         holder(notes, env={"PASSWORD": "${AGENT_TOKEN}"}),
         agent("outside", EXTERNAL),
     ]
-    for one in quick:
-        one.setdefault("subagents", {})["contextScripts"] = {"ignore": ["ponder"]}
+    for item in quick:
+        item.setdefault("subagents", {})["contextScripts"] = {"ignore": ["ponder"]}
     return configuration(
         *quick,
         agent("pondering"),

@@ -68,8 +68,8 @@ def said(*steps: Step, calls: bool = False) -> tuple[Step, ...]:
     """Return a whole answer of these chunks. Token counts follow its end, as endpoints send
     them.
     """
-    pieces = [one for one in steps if not (isinstance(one, bytes) and b'"choices": []' in one)]
-    counts = [one for one in steps if one not in pieces]
+    pieces = [step for step in steps if not (isinstance(step, bytes) and b'"choices": []' in step)]
+    counts = [step for step in steps if step not in pieces]
     return (*pieces, chunk({}, "tool_calls" if calls else "stop"), *counts, DONE)
 
 
@@ -126,12 +126,12 @@ class ModelEndpoint:
     @property
     def bodies(self) -> list[dict[str, Any]]:
         """Return the bodies of all requests."""
-        return [json.loads(one.body) for one in self.server.asked]
+        return [json.loads(request.body) for request in self.server.asked]
 
     def answers(self, model: str, *answers: Iterable[Step] | bytes) -> None:
         """Set the next answers of this model; bytes are a whole HTTP response."""
         self._answers[model] = deque(
-            one if isinstance(one, bytes) else tuple(one) for one in answers
+            answer if isinstance(answer, bytes) else tuple(answer) for answer in answers
         )
 
     async def _meet(self, asked: Asked, writer: asyncio.StreamWriter) -> None:

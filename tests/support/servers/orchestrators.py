@@ -99,4 +99,4 @@ def announcements(server: Server, label: str, count: int = 1) -> list[dict[str, 
 def turns_of(server: Server, run_id: str) -> list[dict[str, Any]]:
     """Return the runs of the session of a run, the oldest first."""
     own = reversed(server.session_runs(server.run(run_id)["childSessionKey"]))
-    return [server.run(one) for one in own]
+    return [server.run(item) for item in own]

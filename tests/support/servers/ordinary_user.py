@@ -19,8 +19,8 @@ def ordinary_user(*given: Path) -> Iterator[None]:
     if user != 0:
         yield
         return
-    for one in given:
-        os.chown(one, NOBODY, NOBODY)
+    for item in given:
+        os.chown(item, NOBODY, NOBODY)
     os.setegid(NOBODY)
     os.seteuid(NOBODY)
     try:

@@ -66,8 +66,8 @@ class PreloadedProcess:
             return self.returncode
         with self._one_at_a_time:
             if self.returncode is None:
-                told = os.read(self._status, STATUS_BYTES)
-                self.returncode = int(told) if told else -signal.SIGKILL
+                result = os.read(self._status, STATUS_BYTES)
+                self.returncode = int(result) if result else -signal.SIGKILL
             return self.returncode
 
     def send_signal(self, number: int) -> None:
@@ -144,9 +144,9 @@ class Preloader:
             return self._fork(request, streams)
 
     def _fork(self, request: Mapping[str, Any], streams: Sequence[int]) -> tuple[int, int]:
-        status, told = os.pipe()
-        socket.send_fds(self._socket, [json.dumps(request).encode()], [*streams, told])
-        os.close(told)
+        status, result = os.pipe()
+        socket.send_fds(self._socket, [json.dumps(request).encode()], [*streams, result])
+        os.close(result)
         return int(self._socket.recv(STATUS_BYTES * 2)), status
 
     def close(self) -> None:
@@ -217,10 +217,10 @@ class _Forks:
                 if pid == 0:
                     self._become(request, *descriptors)
                     return list(request["argv"])
-                *streams, told = descriptors
+                *streams, result = descriptors
                 for stream in streams:
                     os.close(stream)
-                self._running[pid] = told
+                self._running[pid] = result
                 self._requests.send(str(pid).encode())
 
     def _reap(self) -> None:

@@ -50,15 +50,15 @@ class RecordedApi:
         """Send these answers one after another, then repeat the last one."""
         self._answers[(method, path)] = list(answers)
 
-    def answer(self, asked: Asked) -> Reply:
+    def answer(self, request: Asked) -> Reply:
         """Return the next answer to a request, or a 404 problem if there is none."""
         with self._lock:
-            self.asked.append(asked)
-            answers = self._answers.get((asked.method, asked.path))
+            self.asked.append(request)
+            answers = self._answers.get((request.method, request.path))
             if not answers:
-                return problem(404, code="not_found", detail=f"nothing is at {asked.path}")
+                return problem(404, code="not_found", detail=f"nothing is at {request.path}")
             answering = answers.pop(0) if len(answers) > 1 else answers[0]
-        return answering(asked) if callable(answering) else answering
+        return answering(request) if callable(answering) else answering
 
 
 def problem(status: int, **members: Any) -> Reply:

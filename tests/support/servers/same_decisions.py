@@ -24,15 +24,15 @@ def differing_decisions(http: httpx2.Client, *, has_erased: bool) -> list[dict[s
         assert answer.status_code == 200, answer.text
         lines = [json.loads(line) for line in answer.text.splitlines()]
         assert "totals" in lines[-1], lines[-1]
-        verdicts = [one for one in lines if "verdict" in one]
+        verdicts = [line for line in lines if "verdict" in line]
         assert len(verdicts) == lines[-1]["totals"]["decisions"]
         found += [
-            {**one, "cascade": both, "prompts": both}
-            for one in verdicts
-            if one["verdict"] != "same"
+            {**verdict_line, "cascade": both, "prompts": both}
+            for verdict_line in verdicts
+            if verdict_line["verdict"] != "same"
             and not all(
                 missing == UNDECIDED or (has_erased and missing.endswith("erased"))
-                for missing in one["missing"] or [""]
+                for missing in verdict_line["missing"] or [""]
             )
         ]
     return found

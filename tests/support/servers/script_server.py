@@ -70,11 +70,11 @@ class ScriptServer:
         assert task is not None
         self._tasks.add(task)
         try:
-            asked = await _read(reader)
-            self.asked.append(asked)
-            path = asked.target.partition("?")[0]
+            request = await _read(reader)
+            self.asked.append(request)
+            path = request.target.partition("?")[0]
             answering = self._answers.get(path) or _once(answer(b"", "404 Not Found"))
-            await _while_there(answering(asked, writer), reader)
+            await _while_there(answering(request, writer), reader)
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             pass  # Nobody waits for it any more.
         finally:
@@ -100,16 +100,16 @@ async def _read(reader: asyncio.StreamReader) -> Asked:
     line, *lines = head.strip().split("\r\n")
     method, target, _ = line.split(" ")
     headers = {}
-    for one in lines:
-        name, _, value = one.partition(":")
+    for item in lines:
+        name, _, value = item.partition(":")
         headers[name.lower()] = value.strip()
     body = await reader.readexactly(int(headers.get("content-length", "0")))
     return Asked(method, target, headers, body)
 
 
-def _once(said: bytes) -> Answering:
+def _once(data: bytes) -> Answering:
     async def say(_: Asked, writer: asyncio.StreamWriter) -> None:
-        writer.write(said)
+        writer.write(data)
         await writer.drain()
 
     return say

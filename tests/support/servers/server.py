@@ -483,13 +483,13 @@ class Server:
 
     def events(self, run_id: str) -> list[str]:
         """Return the types of a run's events, in order."""
-        return [str(one["type"]) for one in self.recorded(run_id)]
+        return [str(event["type"]) for event in self.recorded(run_id)]
 
     def steps(self, run_id: str) -> list[str]:
         """Return the names of a run's events, with the step (`StepTaken:workspace`), or with name
         and result of an effect: `hook:subagentEnded:done`, `failed`, `parked`, `redriven`.
         """
-        return [_step_name(one["type"], one["payload"]) for one in self.recorded(run_id)]
+        return [_step_name(event["type"], event["payload"]) for event in self.recorded(run_id)]
 
     def wait_steps(self, run_id: str, *names: str) -> list[str]:
         """Return the steps of a run, once all of these are among them."""
@@ -507,12 +507,12 @@ class Server:
 
     def payloads(self, run_id: str, event_type: str) -> list[dict[str, Any]]:
         """Return the payloads of a run's events of a type, in order."""
-        return [dict(one["payload"]) for one in self.recorded(run_id, event_type)]
+        return [dict(event["payload"]) for event in self.recorded(run_id, event_type)]
 
     def recorded(self, run_id: str, event_type: str | None = None) -> list[dict[str, Any]]:
         """Return the events of a run, or those of one type, in order."""
         events = self.get(f"/v1/runs/{run_id}/events", limit=500)["items"]
-        return [one for one in events if event_type in (None, one["type"])]
+        return [event for event in events if event_type in (None, event["type"])]
 
     def head(self) -> int:
         """Return the position of the last event."""

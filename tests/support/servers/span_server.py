@@ -91,7 +91,7 @@ class SpanServer:
 
     def find(self, what: str, fits: Callable[[TakenSpan], bool]) -> TakenSpan:
         """Return the first span that matches, once it has come."""
-        return wait_for(what, lambda: next((one for one in list(self.spans) if fits(one)), None))
+        return wait_for(what, lambda: next((span for span in list(self.spans) if fits(span)), None))
 
 
 def _spans_of(body: bytes) -> list[TakenSpan]:
@@ -116,4 +116,7 @@ def _spans_of(body: bytes) -> list[TakenSpan]:
 
 
 def _plain(attributes: Any) -> dict[str, Any]:
-    return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in attributes}
+    return {
+        attribute.key: getattr(attribute.value, attribute.value.WhichOneof("value"))
+        for attribute in attributes
+    }

@@ -33,8 +33,8 @@ numbers = st.fixed_dictionaries({name: st.integers(0, 5) for name in NAMES})
 
 
 def means(text: str, values: dict[str, int]) -> bool:
-    said = re.sub(r"(?<![<>=!])=(?!=)", "==", text)
-    return bool(eval(said, {"__builtins__": {}}, values))
+    output = re.sub(r"(?<![<>=!])=(?!=)", "==", text)
+    return bool(eval(output, {"__builtins__": {}}, values))
 
 
 @given(conditions, numbers)

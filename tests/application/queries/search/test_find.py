@@ -128,8 +128,8 @@ async def search(
     while True:
         with pytest.MonkeyPatch.context() as limits:
             limits.setattr(find, "EVENTS_READ_MAX", events_read_max)
-            asked = changed(question, limit=limit, cursor=cursor)
-            view = (await find_events(past.services, EVERYTHING, asked)).view
+            request = changed(question, limit=limit, cursor=cursor)
+            view = (await find_events(past.services, EVERYTHING, request)).view
         assert len(view.items) <= limit
         items += view.items
         cursor = view.next_cursor
@@ -155,7 +155,7 @@ def random_condition(chosen: random.Random, names: Sequence[str], last: int) -> 
 def random_question(chosen: random.Random, past: GeneratedPast, number: int) -> FindEvents:
     runs = list(past.pasts[-1].runs.values())
     run = chosen.choice(runs)
-    rules = {one.refusal.rule for one in runs if one.refusal is not None}
+    rules = {run.refusal.rule for run in runs if run.refusal is not None}
     scopes: list[dict[str, str]] = [
         {},
         {"tree": run.requester.root_session_key},
@@ -227,7 +227,9 @@ async def require_changes(
             changes.append((now.position, old, new))
     every = changed(question, changes=True)
     found, _ = await search(past, every, limit=100, all_of_it=True, events_read_max=100)
-    shown = [(one.position, one.before[question.field], one.after[question.field]) for one in found]
+    shown = [
+        (item.position, item.before[question.field], item.after[question.field]) for item in found
+    ]
     assert shown == changes
     if not changes:
         return
@@ -248,7 +250,7 @@ async def require_changes(
         )
         later = [(at, False) for at in becomes if at > begin]
         expected = [(begin, True)] if is_held else later[:1]
-        assert [(one.position, one.already_held) for one in since] == expected, (question, begin)
+        assert [(item.position, item.already_held) for item in since] == expected, (question, begin)
 
 
 @of_histories
@@ -264,7 +266,7 @@ async def test_field_of_run_is_found_where_it_changes(
             return {run_id: RUN_FIELDS[name](run) for run_id, run in now.runs.items()}
 
         await require_changes(
-            past, FindEvents(field=name), runs_at, lambda one: run_id_of(one.envelope.stream)
+            past, FindEvents(field=name), runs_at, lambda event: run_id_of(event.envelope.stream)
         )
 
 
@@ -301,21 +303,21 @@ async def test_every_plain_field_is_searched(past: GeneratedPast) -> None:
             (await get_run(past.services, EVERYTHING, str(run.run_id), GetRun(at=at))).view
         )
         assert [*shown] == [*FIELDS_OF_A_RUN]
-        plain = {name for name, one in shown.items() if isinstance(one, (bool, int, str))}
+        plain = {name for name, value in shown.items() if isinstance(value, (bool, int, str))}
         assert plain - texts <= {*RUN_FIELDS}
         searched = {name: value_of(run) for name, value_of in RUN_FIELDS.items() if name in shown}
         assert searched == {name: shown[name] for name in searched}
     lists = {"assertions", "activeRuns", "unreadReports"}
-    recorded = {one.alias for one in SessionRecordView.model_fields.values()}
+    recorded = {model_field.alias for model_field in SessionRecordView.model_fields.values()}
     assert recorded - lists == {*SESSION_FIELDS}
 
 
 async def test_refusals_are_found_in_every_scope(past: GeneratedPast) -> None:
     runs = past.pasts[-1].runs
     refused = [
-        (one.envelope.position, one.event.rule, runs[one.envelope.provenance.run_id])
-        for one in past.events(0, past.last)
-        if isinstance(one.event, SpawnRefused) and one.envelope.provenance.run_id is not None
+        (event.envelope.position, event.event.rule, runs[event.envelope.provenance.run_id])
+        for event in past.events(0, past.last)
+        if isinstance(event.event, SpawnRefused) and event.envelope.provenance.run_id is not None
     ]
     _, rule, run = refused[-1]
     for scope in (
@@ -327,15 +329,17 @@ async def test_refusals_are_found_in_every_scope(past: GeneratedPast) -> None:
     ):
         question = FindEvents(rule=rule, **scope)
         found, _ = await search(past, question, limit=7, all_of_it=True, events_read_max=5)
-        assert [one.position for one in found] == [
+        assert [item.position for item in found] == [
             at for at, by, one in refused if by == rule and in_scope(one, question)
         ]
-        assert all(one.event is not None and one.event.type == "SpawnRefused" for one in found)
+        assert all(
+            event.event is not None and event.event.type == "SpawnRefused" for event in found
+        )
 
 
 async def test_position_is_found_by_bisection(past: GeneratedPast) -> None:
     found, view = await search(past, FindEvents(when=f"position >= {EVENTS // 3}"))
-    assert [one.position for one in found] == [EVENTS // 3]
+    assert [item.position for item in found] == [EVENTS // 3]
     assert found[0].event is not None
     assert (view.method, view.events_read) == ("bisection", 0)
     assert view.reads <= 2 * EVENTS.bit_length()
@@ -398,15 +402,15 @@ async def test_caller_finds_what_it_may_see(told_anew: GeneratedPast, tmp_path: 
         await found(own, question)
     assert await found(own, changed(question, tree=ROOT))
     for who in (EVERYTHING, own):
-        (one,) = await found(who, FindEvents(when="config >= 2", tree=ROOT))
-        assert (one.after, one.event) == ({"config": 2}, None)
+        (event,) = await found(who, FindEvents(when="config >= 2", tree=ROOT))
+        assert (event.after, event.event) == ({"config": 2}, None)
     await set_cap(told_anew, tmp_path, 9)
     mine = FindEvents(
         field="maxChildren", changes=True, session=ROOT, begin=f"pos:{told_anew.last}"
     )
     for who, is_shown in ((EVERYTHING, True), (own, False)):
-        (one,) = await found(who, mine)
-        assert (one.event is not None) == is_shown
+        (event,) = await found(who, mine)
+        assert (event.event is not None) == is_shown
     run_id = str(next(iter(told_anew.pasts[-1].runs)))
     for scope in ({"tree": ROOT}, {"session": ROOT}, {"run_id": run_id}):
         with pytest.raises(QueryError):

@@ -247,13 +247,13 @@ async def test_search_filters_by_any_column(
         page = await search.find(query, words, ScanWindow(at, RUNS_MAX), limit=9)
         assert family.names(page.runs) == found, query
         counts = await search.count(query, None, ScanWindow(at, RUNS_MAX), by_requester=False)
-        assert sum(one.runs for one in counts.counts) == counted
+        assert sum(count.runs for count in counts.counts) == counted
 
 
 async def test_count_says_how_far_it_went(services: QueryServices, family: LoggedFamily) -> None:
     search, at = services.run_search, await services.work.log.head()
     cut = await search.count(RunQuery(), None, ScanWindow(at, 2), by_requester=False)
-    assert sum(one.runs for one in cut.counts) == 2
+    assert sum(count.runs for count in cut.counts) == 2
     assert cut.counted_to == family.run("five").created_position
     none = await search.count(
         RunQuery.where(root="agent:x:x"), None, ScanWindow(at, 2), by_requester=True

@@ -43,14 +43,14 @@ def loaded_by(*arguments: str) -> set[str]:
 def test_list_of_commands_loads_no_command(arguments: tuple[str, ...]) -> None:
     loaded = loaded_by(*arguments)
     assert not loaded & (OF_SERVERS | OF_REQUESTS | {"pydantic"})
-    assert [one for one in loaded if one.startswith(f"{COMMANDS}.")] == []
+    assert [text for text in loaded if text.startswith(f"{COMMANDS}.")] == []
 
 
 def test_command_loads_no_other_command(api: RecordedApi) -> None:
     api.on("GET", "/v1/runs", Reply({"items": []}))
     loaded = loaded_by("run", "list", "--url", api.url)
     assert not loaded & (OF_SERVERS | {"pydantic"})
-    assert {one for one in loaded if one.startswith(f"{COMMANDS}.")} == {
+    assert {text for text in loaded if text.startswith(f"{COMMANDS}.")} == {
         f"{COMMANDS}.derived",
         f"{COMMANDS}.make_command",
     }
@@ -117,7 +117,7 @@ def test_stop_without_exact_name_asks(answer: str, exit_code: int, api: Recorded
         os.close(terminal)
     assert process.returncode == exit_code
     assert "reviewer" in errors
-    assert [asked.method for asked in api.asked].count("POST") == (1 if answer == "y" else 0)
+    assert [request.method for request in api.asked].count("POST") == (1 if answer == "y" else 0)
 
 
 def test_colour_is_for_terminals_that_want_it(api: RecordedApi) -> None:

@@ -17,9 +17,17 @@ from tests.support.servers.command_line import Command
 from tests.support.servers.recorded_api import RecordedApi, Reply
 
 RUN = "11111111-0000-4000-8000-000000000001"
-DERIVED = [one for one in described_operations().values() if one.words and not one.by_hand]
+DERIVED = [
+    described_operation
+    for described_operation in described_operations().values()
+    if described_operation.words and not described_operation.by_hand
+]
 PAGES = ("nextCursor", "nextAfter", "nextBefore")
-SHOWN = [one for one in described_operations().values() if one.words and one.method == "GET"]
+SHOWN = [
+    described_operation
+    for described_operation in described_operations().values()
+    if described_operation.words and described_operation.method == "GET"
+]
 ADDED = {"event find": ("--type", "RunEnded"), "event list": ("--newest",)}
 every_command = pytest.mark.parametrize("operation", DERIVED, ids=lambda one: one.name)
 
@@ -50,13 +58,13 @@ def value_of(parameter: Parameter) -> tuple[list[str], Any]:
 def asked_by(operation: DescribedOperation) -> tuple[list[str], str, Mapping[str, Any]]:
     """Return arguments with every option, the path of their request, and its other values."""
     arguments, sent, path = list[str](), dict[str, Any](), operation.path
-    for one in operation.parameters:
-        typed, value = value_of(one)
-        arguments += typed if one.flag is None else [one.flag, *typed]
-        if one.place == "path":
-            path = path.replace(f"{{{one.name}}}", str(value).replace(" ", "%20"))
+    for parameter in operation.parameters:
+        typed, value = value_of(parameter)
+        arguments += typed if parameter.flag is None else [parameter.flag, *typed]
+        if parameter.place == "path":
+            path = path.replace(f"{{{parameter.name}}}", str(value).replace(" ", "%20"))
         elif value is not None:
-            sent[one.name] = value
+            sent[parameter.name] = value
     return arguments, path, sent
 
 
@@ -64,9 +72,9 @@ def required(operation: DescribedOperation) -> list[str]:
     """Return the arguments without which the command is refused."""
     return [
         typed
-        for one in operation.parameters
-        if one.flag is None or one.required
-        for typed in (*([one.flag] if one.flag else []), *value_of(one)[0])
+        for parameter in operation.parameters
+        if parameter.flag is None or parameter.required
+        for typed in (*([parameter.flag] if parameter.flag else []), *value_of(parameter)[0])
     ]
 
 
@@ -77,17 +85,21 @@ def test_command_sends_every_option(
     arguments, path, sent = asked_by(operation)
     api.on(operation.method, path, Reply(example(operation)))
     spawnlog(*str(operation.words).split(), *arguments)
-    asked = api.asked[-1]
-    assert (asked.method, asked.path) == (operation.method, path)
+    request = api.asked[-1]
+    assert (request.method, request.path) == (operation.method, path)
     if operation.method == "GET":
-        texts = {name: one[0] if isinstance(one, list) else one for name, one in sent.items()}
-        texts |= {} if "limit" in texts or not operation.paged else {"limit": asked.query["limit"]}
-        assert asked.query == {
+        texts = {
+            name: value[0] if isinstance(value, list) else value for name, value in sent.items()
+        }
+        texts |= (
+            {} if "limit" in texts or not operation.paged else {"limit": request.query["limit"]}
+        )
+        assert request.query == {
             name: "true" if value is True else str(value) for name, value in texts.items()
         }
     else:
-        assert asked.body == (sent if operation.method != "DELETE" else None)
-    assert ("idempotency-key" in asked.headers) == operation.takes_key
+        assert request.body == (sent if operation.method != "DELETE" else None)
+    assert ("idempotency-key" in request.headers) == operation.takes_key
 
 
 @pytest.mark.parametrize("words", ["spawn", "run respawn"])
@@ -103,14 +115,14 @@ def test_command_sends_every_option_of_spawn(
     }
     is_new = words == "spawn"
     arguments, sent = ["the task"] if is_new else [RUN], dict[str, Any]()
-    for one in described_operations()["spawn"].parameters:
-        outer, _, inner = one.name.partition(".")
+    for parameter in described_operations()["spawn"].parameters:
+        outer, _, inner = parameter.name.partition(".")
         if is_new or outer != "requester":
-            typed, value = value_of(one)
-            if one.means in special:
-                text, value = special[one.means]
+            typed, value = value_of(parameter)
+            if parameter.means in special:
+                text, value = special[parameter.means]
                 typed = [text]
-            arguments += [str(one.flag), *typed]
+            arguments += [str(parameter.flag), *typed]
             sent[outer] = {**sent.get(outer, {}), inner: value} if inner else value
     path = "/v1/spawns" if is_new else f"/v1/runs/{RUN}/respawn"
     api.on("POST", path, Reply({"runId": RUN}, status=201))
@@ -148,9 +160,9 @@ EVIL = "\x1b[2J[red]x[/red]\u202e"
 def hostile(value: Any) -> Any:
     """Return the value with every text in it replaced, keys of free objects too."""
     if isinstance(value, dict):
-        return {name: hostile(one) for name, one in value.items()}
+        return {name: hostile(value) for name, value in value.items()}
     if isinstance(value, list):
-        return [hostile(one) for one in value]
+        return [hostile(item) for item in value]
     return EVIL if isinstance(value, str) else value
 
 

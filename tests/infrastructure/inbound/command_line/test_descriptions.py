@@ -61,15 +61,19 @@ def test_every_form_of_a_column_is_known() -> None:
 
 
 def test_displays_are_of_derived_commands() -> None:
-    derived = {one.name for one in described_operations().values() if not one.by_hand}
+    derived = {
+        described_operation.name
+        for described_operation in described_operations().values()
+        if not described_operation.by_hand
+    }
     assert set(DISPLAYS) <= derived
     assert all(callable(load(place)) for place in DISPLAYS.values())
 
 
 @pytest.mark.parametrize("words", commands())
 def test_option_and_argument_has_help(words: str) -> None:
-    parameters = [one for one in commands()[words].params if one.name != "help"]
-    assert [one.name for one in parameters if not one.help] == []
+    parameters = [parameter for parameter in commands()[words].params if parameter.name != "help"]
+    assert [parameter.name for parameter in parameters if not parameter.help] == []
 
 
 @pytest.mark.process
@@ -145,11 +149,11 @@ def test_fault_of_parameter_names_its_option(
     row = described_operations()[operation]
     path = row.path.replace("{runId}", RUN).replace("{key}", "main")
     wrong = []
-    for one in row.parameters:
-        pointer = PLACES[one.place] + one.name.replace(".", "/")
+    for parameter in row.parameters:
+        pointer = PLACES[parameter.place] + parameter.name.replace(".", "/")
         api.on(row.method, path, fault(pointer))
         result = spawnlog(*WITH_REQUESTS[operation])
-        expected = f"error: {one.flag or one.metavar}: is wrong\n"
+        expected = f"error: {parameter.flag or parameter.metavar}: is wrong\n"
         if (result.exit_code, result.stderr) != (2, expected):
             wrong.append(f"{pointer}: {result.stderr}")
     assert not wrong
@@ -179,12 +183,12 @@ def test_fault_is_named_as_caller_gave_it(
 ) -> None:
     api.on("POST", "/v1/spawns", fault(pointer))
     api.on("POST", f"/v1/runs/{RUN}/respawn", fault(pointer))
-    told = spawnlog(*arguments).stderr
+    stderr = spawnlog(*arguments).stderr
     if len(pointer) < 1000:
-        assert told == f"error: {name}: is wrong\n"
+        assert stderr == f"error: {name}: is wrong\n"
     else:
-        assert told.startswith(f"error: {name}")
-        assert len(told) < 3000
+        assert stderr.startswith(f"error: {name}")
+        assert len(stderr) < 3000
 
 
 def test_fault_of_request_in_file_names_the_file(spawnlog: Command, api: RecordedApi) -> None:
@@ -205,17 +209,19 @@ def test_fault_that_is_whole_text_is_shown_once(spawnlog: Command, api: Recorded
 @pytest.mark.parametrize("words", commands())
 def test_single_option_given_twice_is_refused(words: str) -> None:
     command = commands()[words]
-    for one in command.params:
-        if one.param_type_name == "option" and not (one.multiple or one.is_flag):
-            twice = [one.opts[0], "1", option_name(one), "1"]
-            with pytest.raises(UsageError, match=f"{option_name(one)} is given twice: give it"):
+    for parameter in command.params:
+        if parameter.param_type_name == "option" and not (parameter.multiple or parameter.is_flag):
+            twice = [parameter.opts[0], "1", option_name(parameter), "1"]
+            with pytest.raises(
+                UsageError, match=f"{option_name(parameter)} is given twice: give it"
+            ):
                 command.make_context(words, twice)
 
 
 WITH_REQUESTER = [
     words
     for words, command in commands().items()
-    if any("--requester" in one.opts for one in command.params)
+    if any("--requester" in parameter.opts for parameter in command.params)
 ]
 
 
@@ -224,8 +230,8 @@ WITH_REQUESTER = [
 def test_requester_me_is_own_session(words: str, own: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPAWNLOG_SESSION_KEY", own)
     command = commands()[words]
-    required = [one for one in command.params if one.required]
-    arguments = [f"{one.opts[0]}=x" if one.opts[0][0] == "-" else "x" for one in required]
+    required = [parameter for parameter in command.params if parameter.required]
+    arguments = [f"{item.opts[0]}=x" if item.opts[0][0] == "-" else "x" for item in required]
     given = command.make_context(words, [*arguments, "--requester", "me"]).params
     assert own in (given.get("requester"), given.get("filter_requester"))
 

@@ -31,9 +31,11 @@ LISTS: dict[str, tuple[str, str, Any, str]] = {
 
 
 def pages(member: str, value: Any, name: str) -> Any:
-    def answer(asked: Asked) -> Reply:
-        is_first = asked.query.get(name) in (None, "0", "1")
-        items = [{"sequence": 7, "deliveries": [], "asOf": 7, **FOUND}] * int(asked.query["limit"])
+    def answer(request: Asked) -> Reply:
+        is_first = request.query.get(name) in (None, "0", "1")
+        items = [{"sequence": 7, "deliveries": [], "asOf": 7, **FOUND}] * int(
+            request.query["limit"]
+        )
         page = {"items": items, "head": 900, "setBy": {}, **DIFF, **FOUND, "nextAfter": None}
         return Reply({**page, member: value if is_first else None})
 
@@ -48,14 +50,14 @@ def test_list_with_more_names_next_page(words: str, api: RecordedApi, spawnlog: 
     command = [*words.split(), "--limit", "2" if "diff" not in words else "1"]
     option = spawnlog(*command).stderr.splitlines()[-1].removeprefix(NOTE)
     assert shlex.split(option) == [f"--{name}", str(value)]
-    told = json.loads(spawnlog(*command, "-o", "json").stdout)
-    assert (told["more"], told[member]) == (True, value)
+    answer = json.loads(spawnlog(*command, "-o", "json").stdout)
+    assert (answer["more"], answer[member]) == (True, value)
     if name in words:
         command = command[: command.index(f"--{name}")] + command[command.index(f"--{name}") + 2 :]
     first = api.asked[0].query
     pasted = spawnlog(*command, *shlex.split(option))
-    asked = [one for one in api.asked if one.path == path][-1].query
-    assert asked == {**first, name: str(value)}
+    query = [request for request in api.asked if request.path == path][-1].query
+    assert query == {**first, name: str(value)}
     assert NOTE not in pasted.stderr
 
 
@@ -66,6 +68,10 @@ def test_list_with_more_says_nothing_beside_json(api: RecordedApi, spawnlog: Com
 
 def test_every_paged_list_is_tried() -> None:
     paged = {
-        one.words for one in described_operations().values() if one.paged and one.limit < 10_000
+        described_operation.words
+        for described_operation in described_operations().values()
+        if described_operation.paged and described_operation.limit < 10_000
     }
-    assert {one for one in paged if one} <= {" ".join(one.split()[:2]) for one in LISTS} | {"diff"}
+    assert {item for item in paged if item} <= {
+        " ".join(listing.split()[:2]) for listing in LISTS
+    } | {"diff"}

@@ -104,5 +104,5 @@ def test_no_refusal_shows_where_the_server_lives(server: Server) -> None:
         server.spawn(session=server.new_session(), agentId="nobody-knows"),
     ):
         assert answer.status_code >= 400
-        for told in (str(server.data_dir), "Traceback", ".py"):
-            assert told not in answer.text
+        for item in (str(server.data_dir), "Traceback", ".py"):
+            assert item not in answer.text

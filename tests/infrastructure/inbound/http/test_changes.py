@@ -32,12 +32,12 @@ def compare(server: Server, left: Run, right: Run, **query: str) -> dict[str, An
 def test_equal_requests_compare_as_same(server: Server) -> None:
     left, right = twins(server)
     found = compare(server, left, right)
-    differing = [one for one in found["decisions"] if not one["same"]]
+    differing = [decision for decision in found["decisions"] if not decision["same"]]
     # The first one made the folder of its agent, and is why the requester is on record.
-    assert {one["rule"] for one in differing} <= {"workspace"}
+    assert {item["rule"] for item in differing} <= {"workspace"}
     parts = ("request", "plan", "prompt", "transcript", "outcome")
     assert [found[part]["same"] for part in parts] == [True] * len(parts)
-    assert {one["verdict"] for one in found["prompt"]["parts"]} == {"equal"}
+    assert {part["verdict"] for part in found["prompt"]["parts"]} == {"equal"}
     assert found["transcript"]["equalEntries"] == found["transcript"]["leftEntries"] > 0
     assert compare(server, left, left)["same"]
 
@@ -47,8 +47,8 @@ def test_duration_of_script_is_no_difference(server: Server) -> None:
 
     def duration(run: Run) -> int:
         rules = server.get(f"/v1/runs/{run['runId']}/explain")["decisions"]
-        (told,) = [one["compared"] for one in rules if one["rule"] == "context_scripts"]
-        return int(told["durationMs"])
+        (rule,) = [rule["compared"] for rule in rules if rule["rule"] == "context_scripts"]
+        return int(rule["durationMs"])
 
     def ended() -> Run:
         return server.announced(session=requester, agentId="pondering", task="hello")
@@ -66,11 +66,15 @@ def test_difference_is_shown_at_its_place(server: Server) -> None:
     assert not found["same"]
     request = found["request"]
     assert apply_patch(request["changes"], request["left"]) == request["right"]
-    assert {"/task", "/label", "/runTimeoutSeconds"} <= {one["path"] for one in request["changes"]}
-    plan = [one["path"] for one in found["plan"]["changes"]]
+    assert {"/task", "/label", "/runTimeoutSeconds"} <= {
+        change["path"] for change in request["changes"]
+    }
+    plan = [change["path"] for change in found["plan"]["changes"]]
     assert plan == ["/runTimeoutSeconds", "/runTimeoutSource"]
-    assert "run_timeout" in {one["rule"] for one in found["decisions"] if not one["same"]}
-    task = next(one for one in found["prompt"]["parts"] if one["source"] == "task")
+    assert "run_timeout" in {
+        decision["rule"] for decision in found["decisions"] if not decision["same"]
+    }
+    task = next(part for part in found["prompt"]["parts"] if part["source"] == "task")
     assert task["verdict"] == "different"
     assert "+you" in task["diff"].splitlines()
     first = found["transcript"]["firstDifference"]
@@ -79,7 +83,7 @@ def test_difference_is_shown_at_its_place(server: Server) -> None:
 
 def test_runs_compare_as_of_a_position(server: Server) -> None:
     left, right = twins(server)
-    reached = {one["stage"]: f"pos:{one['position']}" for one in right["stages"]}
+    reached = {stage["stage"]: f"pos:{stage['position']}" for stage in right["stages"]}
     started = compare(server, left, right, at=reached["started"])
     assert [started[side]["stage"] for side in ("left", "right")] == ["announced", "started"]
     assert not started["outcome"]["same"]
@@ -87,7 +91,7 @@ def test_runs_compare_as_of_a_position(server: Server) -> None:
     assert started["prompt"]["same"]
     assert started["transcript"]["rightEntries"] is None
     queued = compare(server, left, right, at=reached["queued"])
-    assert {one["verdict"] for one in queued["prompt"]["parts"]} == {"left_only"}
+    assert {part["verdict"] for part in queued["prompt"]["parts"]} == {"left_only"}
     ended = compare(server, left, right, at=reached["ended"])
     assert ended["right"]["stage"] == "ended"
     assert ended["outcome"]["right"]["resultText"] == right["resultText"]
@@ -101,8 +105,8 @@ def test_refused_run_has_neither_plan_nor_prompt(server: Server) -> None:
     refused = server.spawn(session=requester, agentId="not-there").json()
     found = compare(server, refused, server.announced(session=requester, agentId="talker"))
     assert found["left"]["status"] == "refused"
-    assert {one["verdict"] for one in found["prompt"]["parts"]} == {"right_only"}
-    assert "/rule" in {one["path"] for one in found["outcome"]["changes"]}
+    assert {part["verdict"] for part in found["prompt"]["parts"]} == {"right_only"}
+    assert "/rule" in {change["path"] for change in found["outcome"]["changes"]}
 
 
 def test_erased_text_counts_as_difference(server: Server) -> None:
@@ -111,7 +115,7 @@ def test_erased_text_counts_as_difference(server: Server) -> None:
     found = compare(server, left, right)
     assert not found["same"]
     assert {"task", "resultText"} <= set(found["request"]["erased"] + found["outcome"]["erased"])
-    assert "erased" in {one["verdict"] for one in found["prompt"]["parts"]}
+    assert "erased" in {part["verdict"] for part in found["prompt"]["parts"]}
     assert found["transcript"]["erased"]
     assert not found["transcript"]["same"]
     assert found["transcript"]["firstDifference"] is None
@@ -131,9 +135,9 @@ def test_diff_names_revisions_of_both_moments(server: Server) -> None:
     span = {"from": "pos:0", "to": f"pos:{server.head()}", "runId": run["runId"]}
     found = server.get("/v1/diff", **span)
     assert (found["fromConfigRevision"], found["toConfigRevision"]) == (None, 1)
-    assert [one["id"] for one in found["added"]] == [run["runId"]]
+    assert [item["id"] for item in found["added"]] == [run["runId"]]
     back = server.get("/v1/diff", **{**span, "from": span["to"], "to": span["from"]})
-    assert [one["id"] for one in back["removed"]] == [run["runId"]]
+    assert [item["id"] for item in back["removed"]] == [run["runId"]]
 
 
 def test_child_compares_no_run_of_others(server: Server) -> None:
@@ -164,20 +168,20 @@ def test_token_counts_its_own_trees_alone(server: Server) -> None:
         counts = narrow.get("/v1/events/histogram", params={"tree": own, "buckets": 1}).json()
         assert counts["items"][0]["outcomes"] == {"success": 1}
         bars = narrow.get("/v1/timeline", params={"limit": 5000}).json()
-        assert run["runId"] in {one["runId"] for one in bars["items"]}
-        assert all("reader-" in one["requesterSessionKey"] for one in bars["items"])
+        assert run["runId"] in {item["runId"] for item in bars["items"]}
+        assert all("reader-" in item["requesterSessionKey"] for item in bars["items"])
         assert bars["buckets"] == []
         assert narrow.get("/v1/timeline", params={"buckets": 3}).status_code == 403
         near = narrow.get("/v1/moments", params={"around": 50}).json()
-        trees = {one["tree"] for one in (*near["before"], *near["after"])}
-        assert trees <= {one["requesterSessionKey"] for one in bars["items"]}
+        trees = {item["tree"] for item in (*near["before"], *near["after"])}
+        assert trees <= {item["requesterSessionKey"] for item in bars["items"]}
         assert near["configRevision"] is None
     with server.with_token(server.secrets["one"]) as only:
         # By its own token: other tests read on whose word this session is on record.
         accepted = only.post("/v1/spawns", json=spawn_body("current")).json()
         server.run(accepted["runId"], "announced")
         counted = only.get("/v1/timeline", params={"buckets": 10}).json()
-        assert sum(one["outcomes"].get("success", 0) for one in counted["buckets"]) >= 1
+        assert sum(bucket["outcomes"].get("success", 0) for bucket in counted["buckets"]) >= 1
 
 
 def test_time_ago_is_fixed_by_the_first_page(server: Server) -> None:
@@ -185,13 +189,13 @@ def test_time_ago_is_fixed_by_the_first_page(server: Server) -> None:
     runs = [server.announced(session=session)["runId"] for _ in range(2)]
     query = {"from": "-1s", "limit": 1, "buckets": 0, "requester": session}
     first = server.get("/v1/timeline", **query)
-    assert [one["runId"] for one in first["items"]] == [runs[1]]
+    assert [item["runId"] for item in first["items"]] == [runs[1]]
     wait_for(
         "a second to pass",
         lambda: server.get("/v1/moments", at="-1s")["position"] >= first["until"],
     )
     second = server.get("/v1/timeline", **query, cursor=first["nextCursor"])
-    assert [one["runId"] for one in second["items"]] == [runs[0]]
+    assert [item["runId"] for item in second["items"]] == [runs[0]]
     assert (second["after"], second["until"]) == (first["after"], first["until"])
 
 

@@ -315,7 +315,7 @@ async def test_reserved_files_are_for_health_and_stops(caplog: pytest.LogCapture
                     answer = await line.rest()
                     assert answer.startswith(f"HTTP/1.1 {expected} "), path
                     assert "connection: close" in answer.lower()
-    (warning,) = [one for one in caplog.records if one.levelno == logging.WARNING]
+    (warning,) = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert "ulimit -n is" in warning.getMessage()
 
 
@@ -331,7 +331,7 @@ async def line_free_number() -> AsyncIterator[int]:
     """Yield the number of the next file, or a smaller free one."""
     held = [socket.socket() for _ in range(200)]
     try:
-        yield max(one.fileno() for one in held)
+        yield max(item.fileno() for item in held)
     finally:
         for one in held:
             one.close()
@@ -384,4 +384,4 @@ async def test_reader_that_does_not_read_is_disconnected(
                     pass
             server.should_exit = True
             await serving
-    assert [one.getMessage() for one in caplog.records if one.levelno > logging.INFO] == []
+    assert [record.getMessage() for record in caplog.records if record.levelno > logging.INFO] == []

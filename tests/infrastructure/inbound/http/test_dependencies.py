@@ -31,7 +31,7 @@ def test_run_waits_for_all_of_its_dependency(server: Server) -> None:
         assert run["dependsOn"] == [expected]
         for status, found in (("waiting", [second]), ("preparing", []), ("queued", [])):
             items = server.get("/v1/runs", requester=session, status=status)["items"]
-            assert [one["runId"] for one in items] == found, status
+            assert [item["runId"] for item in items] == found, status
         assert server.get(f"/v1/sessions/{session}")["activeChildren"] == 2
     assert server.run(first.run_id)["stage"] == "ended"
     assert server.run(second)["status"] == "waiting"
@@ -44,7 +44,7 @@ def test_run_waits_for_all_of_its_dependency(server: Server) -> None:
     assert recorded[at - 1 : at + 3] == expected_types
     for event in server.recorded(second)[: at - 1]:
         past = server.get(f"/v1/runs/{second}", at=f"pos:{event['position']}")
-        assert [one["state"] for one in past["dependsOn"]] == ["waiting"]
+        assert [dependency["state"] for dependency in past["dependsOn"]] == ["waiting"]
 
 
 REFUSED: list[tuple[dict[str, Any], str, str]] = [

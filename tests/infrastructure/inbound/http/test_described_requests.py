@@ -38,10 +38,10 @@ def without_security(described: Any) -> Any:
     """Return the description for a caller whose token is always sent."""
     if isinstance(described, dict):
         return {
-            name: without_security(one) for name, one in described.items() if name != "security"
+            name: without_security(value) for name, value in described.items() if name != "security"
         }
     return (
-        [without_security(one) for one in described] if isinstance(described, list) else described
+        [without_security(item) for item in described] if isinstance(described, list) else described
     )
 
 
@@ -52,7 +52,9 @@ SIZES = (413, 414, 431)
 QUICK = {"wait": "1ms", "minPosition": "1"}
 """Replacements for values that would make a request wait."""
 OPERATIONS = {
-    one["operationId"]: one for methods in document()["paths"].values() for one in methods.values()
+    method["operationId"]: method
+    for methods in document()["paths"].values()
+    for method in methods.values()
 }
 
 
@@ -62,8 +64,8 @@ def strategies() -> Mapping[str, Any]:
     import schemathesis
 
     described = schemathesis.openapi.from_dict(without_security(document()))
-    read = [one.ok() for one in described.get_all_operations()]
-    return {one.definition.raw["operationId"]: one for one in read}
+    read = [item.ok() for item in described.get_all_operations()]
+    return {item.definition.raw["operationId"]: item for item in read}
 
 
 @pytest.fixture(scope="module")
@@ -95,8 +97,8 @@ def known(lived: Server) -> dict[str, list[str]]:
         lived.announced(label="first", attachments=[file], cleanup="keep"),
         lived.announced("failing", sharedContext={"goal": "one"}),
     ]
-    ids = [one["runId"] for one in runs]
-    keys = ["main", *(one["childSessionKey"] for one in runs)]
+    ids = [run["runId"] for run in runs]
+    keys = ["main", *(run["childSessionKey"] for run in runs)]
     return {"runId": ids, "id": ids, "key": keys, "revision": ["1"]}
 
 
@@ -130,8 +132,8 @@ CASES = [(name, "positive") for name in OPERATIONS]
 # What the schemas exclude is tried by the table of faults too.
 CASES += [
     (name, "negative")
-    for name, one in OPERATIONS.items()
-    if one.get("parameters") or one.get("requestBody")
+    for name, operation in OPERATIONS.items()
+    if operation.get("parameters") or operation.get("requestBody")
 ]
 PARAMETERS = nightly_but(CASES, lambda case: case[1] == "positive")
 

@@ -134,8 +134,8 @@ async def test_many_filtered_events_are_checkpoints() -> None:
     await log.grow(CHECKPOINT_EVENTS * 2 + 10)
     await log.grow(run_id=wanted)
 
-    def takes(one: RecordedEvent) -> bool:
-        return one.envelope.provenance.run_id == wanted
+    def takes(recorded_event: RecordedEvent) -> bool:
+        return recorded_event.envelope.provenance.run_id == wanted
 
     async with reading(log, takes=takes) as (reader, _):
         await reader.until(b"event: RunQueued")

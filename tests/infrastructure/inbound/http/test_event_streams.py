@@ -47,7 +47,7 @@ def test_stream_begins_at_head_and_is_live(server: Server, reading: Open) -> Non
     assert int(shown[0].id or 0) > start
     for frame in shown:
         assert (frame.data["position"], frame.data["type"]) == (int(frame.id or 0), frame.event)
-    assert "SpawnRequested" in [one.event for one in shown if one.data.get("runId") == run_id]
+    assert "SpawnRequested" in [event.event for event in shown if event.data.get("runId") == run_id]
     page = server.get("/v1/events", limit=20)["items"]
     with reading("?after=0") as stream:
         assert [stream.event().data for _ in page] == page

@@ -24,15 +24,15 @@ def explanation(server: Server, run_id: str, **query: str) -> dict[str, Any]:
 
 
 def positions(server: Server, run_id: str) -> dict[str, int]:
-    return {one["type"]: one["position"] for one in server.recorded(run_id)}
+    return {event["type"]: event["position"] for event in server.recorded(run_id)}
 
 
 def results(explained: dict[str, Any]) -> dict[str, str]:
-    return {one["rule"]: one["result"] for one in explained["decisions"]}
+    return {decision["rule"]: decision["result"] for decision in explained["decisions"]}
 
 
 def decision(rule: str, explained: dict[str, Any]) -> dict[str, Any]:
-    (found,) = [one for one in explained["decisions"] if one["rule"] == rule]
+    (found,) = [decision for decision in explained["decisions"] if decision["rule"] == rule]
     return dict(found)
 
 
@@ -44,9 +44,14 @@ def test_accepted_spawn_passed_every_rule(server: Server) -> None:
     assert explained["stage"] == "announced"
     assert explained["configRevision"] == run["configRevision"]
     assert explained["refused"] is None
-    assert [one["rule"] for one in explained["decisions"]] == [*ADMISSION_RULES, *BEHIND_ADMISSION]
+    assert [decision["rule"] for decision in explained["decisions"]] == [
+        *ADMISSION_RULES,
+        *BEHIND_ADMISSION,
+    ]
     assert set(results(explained).values()) == {"passed"}
-    assert {one["configRevision"] for one in explained["decisions"]} == {run["configRevision"]}
+    assert {decision["configRevision"] for decision in explained["decisions"]} == {
+        run["configRevision"]
+    }
     assert decision("allow_agents", explained)["compared"] == {
         "requesterAgentId": "main",
         "targetAgentId": "talker",
@@ -130,9 +135,9 @@ def test_run_of_message_is_explained(server: Server) -> None:
     first = server.announced(session=server.new_session(), agentId="talker")
     run = run_of_message(server, first["runId"])
     explained = explanation(server, run["runId"])
-    decisions = {one["rule"]: one for one in explained["decisions"]}
+    decisions = {decision["rule"]: decision for decision in explained["decisions"]}
     assert [*decisions] == ["active_children", *CONTINUATION_RULES, "tool_policy", "capabilities"]
-    assert {one["result"] for one in decisions.values()} == {"passed"}
+    assert {decision["result"] for decision in decisions.values()} == {"passed"}
     assert decisions["active_children"]["text"] == "0 of 5 children are active"
     assert decisions["workspace"]["compared"]["chosen"] == first["workspaceDir"]
     assert decisions["capabilities"]["compared"]["depth"] == run["depth"]
@@ -141,4 +146,4 @@ def test_run_of_message_is_explained(server: Server) -> None:
     assert decisions["tool_policy"]["position"] == at["ContinuationPlanned"]
     assert explained["refused"] is None
     then = explanation(server, run["runId"], at=f"pos:{at['MessageReceived']}")
-    assert {one["result"] for one in then["decisions"]} == {"not_judged"}
+    assert {decision["result"] for decision in then["decisions"]} == {"not_judged"}

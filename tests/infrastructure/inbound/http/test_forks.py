@@ -30,13 +30,13 @@ def session_with_transcript(server: Server, name: str = "told", **more: Any) -> 
 
 
 def payloads(server: Server, run_id: str, kind: str) -> list[dict[str, Any]]:
-    return [one["payload"] for one in server.recorded(run_id, kind)]
+    return [event["payload"] for event in server.recorded(run_id, kind)]
 
 
 def fork_taken(server: Server, run_id: str) -> dict[str, Any]:
     """Return the recorded fork step; assert that there is one."""
     taken = payloads(server, run_id, "StepTaken")
-    (step,) = [one for one in taken if one["step"] == "context_fork"]
+    (step,) = [submission for submission in taken if submission["step"] == "context_fork"]
     return step
 
 
@@ -62,7 +62,7 @@ def test_fork_begins_with_provided_transcript(server: Server) -> None:
     assert entries[:5] == [first_entry(server, session, 50), *KEPT]
     assert len(entries) > 5, "and goes on with what it says itself"
     spoken = server.get(f"/v1/runs/{run_id}/transcript")["items"]
-    assert [one["kind"] for one in spoken[:3]] == ["session", "message", "message"]
+    assert [item["kind"] for item in spoken[:3]] == ["session", "message", "message"]
     taken = fork_taken(server, run_id)
     assert taken["outcome"] == "forked"
     assert (taken["fork"]["mode"], taken["fork"]["entries"], taken["fork"]["tokens"]) == (

@@ -33,7 +33,11 @@ PAUSES_SECONDS = (0.0003, 0.001, 0.005, 0.02, 0.1)
 """Pauses between two changes, so that some interrupt a write and some do not. Their number is odd,
 so that each occurs with and without the link.
 """
-ONE_OF_EACH_ANSWER = {one.refusal: one for one in hostile_requests() if one.is_text}.values()
+ONE_OF_EACH_ANSWER = {
+    hostile_request.refusal: hostile_request
+    for hostile_request in hostile_requests()
+    if hostile_request.is_text
+}.values()
 """One request per answer; `test_writing_attachments` tries the others."""
 LIVING = ("postgres", "transcripts")
 """Folders of a data directory that change while a server works."""
@@ -47,19 +51,19 @@ def around(server: AttachmentServer) -> dict[str, str]:
     watched = [path for path in place.iterdir() if path not in (data, server.log_path)]
     watched += [path for path in data.iterdir() if path.name not in LIVING]
     return {
-        os.path.normpath(path.relative_to(place) / name): told
+        os.path.normpath(path.relative_to(place) / name): value
         for path in watched
-        for name, told in tree_of(path).items()
+        for name, value in tree_of(path).items()
     }
 
 
 def contents(request: HostileRequest) -> dict[str, bytes | None]:
     """Return the files of a request as they are stored."""
     return {
-        name: decode_strict_base64(one.content, LIMITS.max_file_bytes)
-        if one.encoding == "base64"
-        else one.content.encode()
-        for name, one in zip(request.names, request.asked, strict=True)
+        name: decode_strict_base64(request.content, LIMITS.max_file_bytes)
+        if request.encoding == "base64"
+        else request.content.encode()
+        for name, request in zip(request.names, request.asked, strict=True)
     }
 
 
@@ -72,7 +76,7 @@ def test_hostile_request_is_refused_or_stored_inside(
     answer = retaining.attach(request_.body(), workspace)
     if answer.status_code != 201:
         assert around(retaining) == before
-    if any("\0" in one.name + one.content for one in request_.asked):
+    if any("\0" in request.name + request.content for request in request_.asked):
         # No text of a request may hold it; a file that does is sent as base64.
         problem = problem_of(answer, 400, "malformed_json")
         assert all(pointer.startswith("/attachments/") for pointer in pointers_of(problem))
@@ -158,14 +162,14 @@ def test_link_that_comes_and_goes_leads_nowhere(retaining: AttachmentServer, kep
     files = [text(f"{number}.txt", "canary" * 20) for number in range(10)]
 
     def ask(_: int) -> list[tuple[int, dict[str, Any]]]:
-        said = []
+        output = []
         while time.monotonic() < deadline:
             answer = retaining.attach(files, workspace, cleanup=kept)
-            said.append((answer.status_code, answer.json()))
-        return said
+            output.append((answer.status_code, answer.json()))
+        return output
 
     with swapping(workspace, sentinel) as swaps, ThreadPoolExecutor(RACERS) as pool:
-        answers = [one for said in pool.map(ask, range(RACERS)) for one in said]
+        answers = [line for number in pool.map(ask, range(RACERS)) for line in number]
         for status, body in answers:
             if status == 422 or kept == "delete":
                 retaining.undone(body["runId"])

@@ -110,7 +110,7 @@ def test_events_are_narrowed_by_each_filter(server: Server, run: Run) -> None:
     for word in ("token", "admin", "system"):
         found = all_events(server, runId=run_id, actor=word)
         assert found
-        assert found == [one for one in own if word in one["actor"].values()]
+        assert found == [item for item in own if word in item["actor"].values()]
     head = server.head()
     page = server.get("/v1/events", actor="nobody", limit=500)
     assert page["items"] == []

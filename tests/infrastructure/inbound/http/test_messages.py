@@ -42,33 +42,33 @@ def first(server: Server) -> Iterator[dict[str, Any]]:
 def test_message_becomes_run_of_same_session(server: Server, first: dict[str, Any]) -> None:
     answer = send(server.http, first["runId"])
     assert answer.status_code == 201, answer.text
-    told = answer.json()
-    assert told == {
+    result = answer.json()
+    assert result == {
         "status": "accepted",
-        "runId": told["runId"],
+        "runId": result["runId"],
         "continues": first["runId"],
         "childSessionKey": first["childSessionKey"],
         "sessionId": first["sessionId"],
         "modelApplied": None,
         "warnings": [],
     }
-    assert answer.headers["location"] == f"/v1/runs/{told['runId']}"
+    assert answer.headers["location"] == f"/v1/runs/{result['runId']}"
     assert int(answer.headers["spawnlog-position"]) > 0
-    run = server.run(told["runId"], "announced")
+    run = server.run(result["runId"], "announced")
     same = ("childSessionKey", "sessionId", "requesterSessionKey", "label", "depth", "agentId")
     assert {name: run[name] for name in same} == {name: first[name] for name in same}
     assert (run["task"], run["continues"]) == ("and then?", first["runId"])
     assert (run["resultText"], run["outcome"]) == ("done", "success")
-    events = server.recorded(told["runId"])
-    types = [one["type"] for one in events]
+    events = server.recorded(result["runId"])
+    types = [event["type"] for event in events]
     assert types[:3] == ["MessageReceived", "ContinuationPlanned", "RunQueued"]
     assert "and then?" not in str(events)
     # Every run of a session stands for it.
     third = send(server.http, first["runId"]).json()
-    assert third["continues"] == told["runId"]
+    assert third["continues"] == result["runId"]
     server.run(third["runId"], "announced")
     inbox = server.inbox(first["requesterSessionKey"])
-    assert [one["runId"] for one in inbox] == [first["runId"], told["runId"], third["runId"]]
+    assert [run["runId"] for run in inbox] == [first["runId"], result["runId"], third["runId"]]
 
 
 def test_message_that_cannot_be_taken_records_nothing(

@@ -105,13 +105,13 @@ def test_requests_are_counted_by_route(server: Server) -> None:
     routes = set(values_by(samples, "spawnlog_http_requests_total", "route"))
     assert {"/v1/spawns", "/v1/runs/{runId}", "/v1/runs/{runId}/events", "/mcp"} <= routes
     assert not {route for route in routes if run in route or "nobody" in route or "7" in route}
-    asked = {"method": "GET", "route": "/v1/runs/{runId}"}
+    request = {"method": "GET", "route": "/v1/runs/{runId}"}
     answered = sum(
         value
         for (name, labels), value in samples.items()
-        if name == "spawnlog_http_requests_total" and asked.items() <= dict(labels).items()
+        if name == "spawnlog_http_requests_total" and request.items() <= dict(labels).items()
     )
-    assert sample(samples, "spawnlog_http_request_seconds_count", **asked) == answered > 1
+    assert sample(samples, "spawnlog_http_request_seconds_count", **request) == answered > 1
     other = {"method": "GET", "route": "other", "status": "404"}
     assert sample(samples, "spawnlog_http_requests_total", **other) == 1
     unserved = {"method": "PUT", "route": "other", "status": "405"}

@@ -98,7 +98,7 @@ async def test_failure_inside_is_problem_without_details(
         answer = await client.get("/v1/runs?token=canary-token")
     problem_of(answer, 500, "internal")
     assert "canary" not in answer.text
-    (record,) = [one for one in caplog.records if one.levelno >= logging.ERROR]
+    (record,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert record.name == "spawnlog.http"
     assert "canary-token" not in record.getMessage()
 
@@ -108,7 +108,7 @@ async def test_failure_after_answer_began_is_logged(
 ) -> None:
     sent = await send_post(guarding(failing_late))
     assert [message["type"] for message in sent] == ["http.response.start"]
-    assert [one.name for one in caplog.records] == ["spawnlog.http"]
+    assert [record.name for record in caplog.records] == ["spawnlog.http"]
 
 
 async def test_every_answer_is_marked_and_guarded() -> None:
@@ -201,7 +201,7 @@ class Door:
             return pieces.pop(0)
 
         sent = await send_post(self._guard, receive, size if declared else None, **scope)
-        body = b"".join(one.get("body", b"") for one in sent[1:])
+        body = b"".join(item.get("body", b"") for item in sent[1:])
         return sent[0]["status"], orjson.loads(body) if body else {}
 
     async def held(self) -> "asyncio.Task[tuple[int, dict[str, Any]]]":
@@ -242,7 +242,8 @@ async def test_small_bodies_do_not_wait() -> None:
     door = Door(LARGE)
     first = await door.held()
     small = [
-        asyncio.create_task(door.ask(SMALL_BODY_BYTES_MAX, declared=one)) for one in (True, False)
+        asyncio.create_task(door.ask(SMALL_BODY_BYTES_MAX, declared=number))
+        for number in (True, False)
     ]
     await door.until(taken=3)
     door.application.may_answer.set()
@@ -328,7 +329,7 @@ async def test_bodies_without_a_token_share_one_part() -> None:
     known = asyncio.create_task(door.ask(LARGE, owner="token:a"))
     await door.until(taken=2)
     door.application.may_answer.set()
-    assert [(await one)[0] for one in (first, known)] == [200, 200]
+    assert [(await item)[0] for item in (first, known)] == [200, 200]
     assert door.budget.free_bytes == 4 * LARGE
 
 
@@ -467,5 +468,5 @@ EVENTS = "text/event-stream"
     ],
 )
 def test_stream_is_sent_if_json_is_not_preferred(accepted: list[str], prefers: bool) -> None:
-    headers = [(b"accept", one.encode()) for one in accepted]
+    headers = [(b"accept", text.encode()) for text in accepted]
     assert prefers_stream(Request({"type": "http", "headers": headers})) is prefers

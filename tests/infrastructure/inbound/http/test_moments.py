@@ -39,7 +39,7 @@ def announced(server: Server) -> dict[str, Any]:
     label = f"reviewer@home {uuid.uuid4().hex}"
     run = server.announced(session=server.new_session("reader"), label=label, agentId="talker")
     events = server.recorded(run["runId"])
-    return {**run, "events": events, "at": {one["type"]: one["position"] for one in events}}
+    return {**run, "events": events, "at": {event["type"]: event["position"] for event in events}}
 
 
 def test_run_is_read_as_of_each_event(server: Server, announced: dict[str, Any]) -> None:
@@ -51,7 +51,7 @@ def test_run_is_read_as_of_each_event(server: Server, announced: dict[str, Any])
         assert position_of(answer) == event["position"]
         assert server.get(path, version=version) == answer.json()
         stages.append(answer.json()["stage"])
-    assert list(dict.fromkeys(stages)) == [one for one in STAGES if one in stages]
+    assert list(dict.fromkeys(stages)) == [stage for stage in STAGES if stage in stages]
     assert {"requested", "queued", "started", "ended", "announced"} <= set(stages)
     before = get(server, path, f"pos:{announced['events'][0]['position'] - 1}")
     problem_of(before, 404, "not_found")
@@ -75,7 +75,7 @@ def test_instant_is_last_whole_append_before_it(server: Server, announced: dict[
         (instant + timedelta(hours=2)).replace(tzinfo=None).isoformat() + "+02:00",
         (instant - timedelta(hours=7)).replace(tzinfo=None).isoformat() + "-07:00",
     ]
-    answers = [get(server, path, one).json() for one in spellings]
+    answers = [get(server, path, spelling).json() for spelling in spellings]
     assert answers == [answers[0]] * len(spellings)
     assert answers[0]["runId"] == announced["runId"]
 
@@ -166,11 +166,11 @@ def test_later_parts_of_run_are_not_there_then(server: Server, announced: dict[s
     inbox = f"/v1/sessions/{announced['requesterSessionKey']}/announcements"
     then = f"run:{announced['runId']}@announced"
     assert get(server, inbox, f"run:{announced['runId']}@ended").json()["items"] == []
-    (told,) = get(server, inbox, then).json()["items"]
-    assert (told["runId"], told["state"]) == (announced["runId"], "delivered")
+    (item,) = get(server, inbox, then).json()["items"]
+    assert (item["runId"], item["state"]) == (announced["runId"], "delivered")
     assert server.http.post(f"{inbox}/{announced['runId']}/ack").status_code == 200
     assert server.get(inbox)["items"][0]["state"] == "acknowledged"
-    assert get(server, inbox, then).json()["items"] == [told]
+    assert get(server, inbox, then).json()["items"] == [item]
 
 
 def test_stage_that_was_not_reached_is_not_found(server: Server) -> None:
@@ -228,8 +228,8 @@ def test_time_ago_is_the_instant_before(server: Server) -> None:
         found = position_of(get(server, "/v1/runs", f"-{count}{unit}", limit=500))
         after = datetime.now(UTC) - ago
         first, last = (
-            position_of(get(server, "/v1/runs", one.isoformat(), limit=1))
-            for one in (before, after)
+            position_of(get(server, "/v1/runs", item.isoformat(), limit=1))
+            for item in (before, after)
         )
         assert first <= found <= last
     assert position_of(get(server, "/v1/runs", "-0s", limit=1)) == server.head()
@@ -244,7 +244,7 @@ def test_ledger_covers_sessions_of_token(server: Server, announced: dict[str, An
         after = announced["at"]["RunAnnounced"] - 1
         while after is not None:
             page = client.get("/v1/announcements", params={"after": after, **query}).json()
-            found |= {one["runId"]: one for one in page["items"]}
+            found |= {item["runId"]: item for item in page["items"]}
             after = page["nextAfter"]
         return found
 

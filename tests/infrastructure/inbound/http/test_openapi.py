@@ -23,7 +23,7 @@ from tests.support.servers.server import Server
 
 REPORTS = {"claimRun", "prolongClaim", "reportTranscript", "endRun"}
 OPEN = {"getHealth", "getReadiness", "tradePageCode"}
-KEYED = {one.name for one in OPERATIONS if one.repeat == "key"}
+KEYED = {operation.name for operation in OPERATIONS if operation.repeat == "key"}
 DESCRIBED = {
     operation["operationId"]: (path, method, operation)
     for path, operations in document()["paths"].items()
@@ -53,8 +53,8 @@ def successes(name: str) -> list[tuple[int, dict[str, Any]]]:
     """Return statuses and contents of a success, the usual one first: that of something made, if
     there is one."""
     found = [
-        (int(status), one["content"].get(JSON) or one["content"][LINES])
-        for status, one in described(name)["responses"].items()
+        (int(status), response["content"].get(JSON) or response["content"][LINES])
+        for status, response in described(name)["responses"].items()
         if status < "300"
     ]
     return sorted(found, key=lambda one: one[0] != 201)
@@ -64,7 +64,7 @@ def examples(content: dict[str, Any]) -> list[Any]:
     """Return the example, or each of its lines if the response is line by line."""
     example = content["example"]
     lines = example.splitlines() if isinstance(example, str) else None
-    return [json.loads(one) for one in lines] if lines is not None else [example]
+    return [json.loads(line) for line in lines] if lines is not None else [example]
 
 
 @pytest.mark.server
@@ -79,9 +79,11 @@ def test_server_tells_the_document(server: Server) -> None:
 def test_every_module_with_an_operation_is_in_the_table() -> None:
     modules = Path(application.__path__[0]).rglob("*.py")
     written = {
-        str(one) for one in modules if re.search(r"^@operation\(", one.read_text("utf-8"), re.M)
+        str(module)
+        for module in modules
+        if re.search(r"^@operation\(", module.read_text("utf-8"), re.M)
     }
-    missing = written - {str(one.__file__) for one in MODULES}
+    missing = written - {str(module.__file__) for module in MODULES}
     assert not missing, "add to MODULES of application/operations.py"
 
 
@@ -102,10 +104,10 @@ def test_operation_is_described_in_words_with_examples(name: str) -> None:
     assert operation["description"].strip()
     for parameter in operation.get("parameters", ()):
         assert parameter.get("description", "").strip(), parameter["name"]
-    success = [one for status, one in operation["responses"].items() if status < "300"]
+    success = [response for status, response in operation["responses"].items() if status < "300"]
     assert success
-    for one in success:
-        assert next(iter(one["content"].values()))["example"]
+    for item in success:
+        assert next(iter(item["content"].values()))["example"]
     if name in KEYED:
         content = operation["requestBody"]["content"][JSON]
         assert content["schema"]["$ref"].startswith("#/components/schemas/")
@@ -173,7 +175,9 @@ def test_health_needs_no_token_and_all_else_does() -> None:
 @pytest.mark.server
 def test_values_within_their_limits_are_taken(server: Server) -> None:
     """Covers texts that are only compared, and numbers."""
-    schemas = {one["name"]: one["schema"] for one in described("listRuns")["parameters"]}
+    schemas = {
+        parameter["name"]: parameter["schema"] for parameter in described("listRuns")["parameters"]
+    }
     for name in ("agentId", "label", "limit", "stage", "status", "outcome", "order"):
         one = schemas[name].get("items", schemas[name])
         bounds = [one[bound] for bound in ("minimum", "maximum") if bound in one]
@@ -188,8 +192,8 @@ def references(value: Any) -> Iterator[str]:
         if isinstance(value.get("$ref"), str):
             yield value["$ref"]
         value = list(value.values())
-    for one in value if isinstance(value, list) else ():
-        yield from references(one)
+    for item in value if isinstance(value, list) else ():
+        yield from references(item)
 
 
 def vague(schema: Any) -> bool:
@@ -207,8 +211,8 @@ def test_example_is_an_answer_as_it_is_described(name: str) -> None:
     path, method, _ = DESCRIBED[name]
     for status, content in successes(name):
         assert not vague(content["schema"])
-        for one in examples(content):
-            require_fit(path, method, status, one)
+        for example in examples(content):
+            require_fit(path, method, status, example)
 
 
 @EACH_JSON
@@ -232,8 +236,10 @@ def test_example_of_explanation_has_every_rule() -> None:
         resolved(receipts=(receipt("who", "injected"),), candidates=(candidate("who", "main"),)),
         created(facts=plan_facts()),
     )
-    real = [one.members() for one in decisions]
-    assert [one["rule"] for one in EXPLANATION["decisions"]] == [one["rule"] for one in real]
+    real = [decision.members() for decision in decisions]
+    assert [decision["rule"] for decision in EXPLANATION["decisions"]] == [
+        item["rule"] for item in real
+    ]
     for shown, one in zip(EXPLANATION["decisions"], real, strict=True):
         assert set(shown) == set(one)
         assert set(shown["compared"]) == set(one["compared"]), shown["rule"]

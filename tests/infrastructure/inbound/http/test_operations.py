@@ -33,8 +33,12 @@ from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
 
-WITH_TOKEN = [one for one in OPERATIONS if one.token]
-READING = [one for one in OPERATIONS if one.query is not None and "query" in one.takes]
+WITH_TOKEN = [operation for operation in OPERATIONS if operation.token]
+READING = [
+    operation
+    for operation in OPERATIONS
+    if operation.query is not None and "query" in operation.takes
+]
 LIMITED_BY_RULE = {
     "spawn": {
         "/attachAs/mountPath",
@@ -85,8 +89,8 @@ def test_faulty_request_is_refused_with_its_place(
     server: Server, names: dict[str, str], operation: Operation
 ) -> None:
     requests = list(faulty_requests(operation, names))
-    wrong = [wrong_answer(server, operation, one) for one in requests]
-    assert not any(wrong), "\n".join(one for one in wrong if one)
+    wrong = [wrong_answer(server, operation, request) for request in requests]
+    assert not any(wrong), "\n".join(item for item in wrong if item)
     runs = [run["runId"] for key in ("x", names["key"]) for run in server.runs(requester=key)]
     assert runs == [names["runId"]]
 
@@ -107,7 +111,7 @@ def test_operation_without_good_token_is_refused(
 def test_method_that_path_lacks_is_told_the_others(
     server: Server, names: dict[str, str], path: str
 ) -> None:
-    (operation, *_) = [one for one in OPERATIONS if one.path == path]
+    (operation, *_) = [operation for operation in OPERATIONS if operation.path == path]
     for method in sorted(set(METHODS) - METHODS_OF[path]):
         answer = server.http.request(method, path_of(operation, names))
         assert answer.status_code == 405, f"{method}: {answer.text}"
@@ -120,8 +124,8 @@ def test_method_that_path_lacks_is_told_the_others(
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.name)
 def test_every_value_of_request_has_limit(operation: Operation) -> None:
     lists = {f"/{name}" for name, repeats in query_fields(operation.query).items() if repeats}
-    models = [one for one in (operation.query, operation.body) if one is not None]
-    found = {one for model in models for one in unlimited_values(model)}
+    models = [item for item in (operation.query, operation.body) if item is not None]
+    found = {item for model in models for item in unlimited_values(model)}
     # A list in a URL is as long as the URL.
     assert found - lists == LIMITED_BY_RULE.get(operation.name, set())
 
@@ -210,7 +214,10 @@ SCOPE_OF_HANDLER = {
     **dict.fromkeys(["claimRun", "prolongClaim", "reportTranscript", "endRun"], "worker"),
 }
 """Scopes that a handler requires of a caller that may see the resource."""
-NEEDED = {one.name: one.scope or SCOPE_OF_HANDLER.get(one.name) for one in OPERATIONS}
+NEEDED = {
+    operation.name: operation.scope or SCOPE_OF_HANDLER.get(operation.name)
+    for operation in OPERATIONS
+}
 
 
 @pytest.fixture(scope="module")
@@ -223,7 +230,7 @@ def family(server: Server) -> dict[str, Any]:
         server.announced(session=key, agentId="talker", label=f"child-{number}")
         for number in range(4)
     ]
-    then = next(one["position"] for one in runs[0]["stages"] if one["stage"] == "announced")
+    then = next(stage["position"] for stage in runs[0]["stages"] if stage["stage"] == "announced")
     names = {"runId": runs[0]["runId"], "id": runs[0]["runId"], "key": key, "revision": "1"}
     return {"names": names, "then": int(then), "runs": runs}
 
@@ -235,7 +242,7 @@ def ask(http: httpx2.Client, name: str, family: Mapping[str, Any], **query: Any)
     return http.request(**request)
 
 
-BY_NAME = {one.name: one for one in OPERATIONS}
+BY_NAME = {operation.name: operation for operation in OPERATIONS}
 QUERIES_OF_FAMILY: dict[str, dict[str, str]] = {"getRunTranscript": {"tools": "true"}}
 
 
@@ -252,7 +259,9 @@ def test_operation_refuses_token_without_its_scope(
     assert f'the scope "{needed}"' in problem["detail"]
 
 
-@pytest.mark.parametrize("name", [one.name for one in READING if "at" in query_fields(one.query)])
+@pytest.mark.parametrize(
+    "name", [request.name for request in READING if "at" in query_fields(request.query)]
+)
 def test_read_is_as_of_its_position(server: Server, family: dict[str, Any], name: str) -> None:
     then = ask(server.http, name, family, at=f"pos:{family['then']}")
     assert then.status_code == 200, then.text
@@ -267,7 +276,11 @@ def test_read_is_as_of_its_position(server: Server, family: dict[str, Any], name
         assert before.json().get("items", []) == []
 
 
-RECENT = [one.name for one in READING if one.query is not None and issubclass(one.query, Read)]
+RECENT = [
+    request.name
+    for request in READING
+    if request.query is not None and issubclass(request.query, Read)
+]
 RECENT.remove("getDiff")  # It tells the later one of the moments that it compares.
 
 
@@ -284,7 +297,9 @@ def test_read_is_not_behind_position_of_caller(
     assert datetime.fromisoformat(answer.headers["spawnlog-clock"]) >= recorded_at
 
 
-PAGED = [one.name for one in READING if {"cursor", "after"} & query_fields(one.query).keys()]
+PAGED = [
+    request.name for request in READING if {"cursor", "after"} & query_fields(request.query).keys()
+]
 WITH_CURSOR = [name for name in PAGED if "cursor" in query_fields(BY_NAME[name].query)]
 
 
@@ -305,10 +320,10 @@ def pages(http: httpx2.Client, name: str, family: Mapping[str, Any], **query: An
 def items_of(*found: Mapping[str, Any]) -> list[Any]:
     """Return the items of pages; those of a diff by their names, as each page has them by kind."""
     if "items" in found[0]:
-        return [one for page in found for one in page["items"]]
+        return [item for page in found for item in page["items"]]
     kinds = ("added", "removed", "changed")
-    changes = [one for page in found for kind in kinds for one in page[kind]]
-    return sorted(changes, key=lambda one: str(one["id"]))
+    changes = [event for page in found for kind in kinds for event in page[kind]]
+    return sorted(changes, key=lambda change: str(change["id"]))
 
 
 def question_of(server: Server, name: str, family: Mapping[str, Any]) -> dict[str, Any]:
@@ -360,7 +375,11 @@ def test_cursor_is_of_its_log_and_its_question(
         other = json.dumps([*parts[:place], value, *parts[place + 1 :]])
         return before + dot + base64.urlsafe_b64encode(other.encode()).decode().rstrip("=")
 
-    for wrong in (*NO_CURSORS, f"9{cursor}", *(changed(*one) for one in CHANGED_PARTS)):
+    for wrong in (
+        *NO_CURSORS,
+        f"9{cursor}",
+        *(changed(*changed_part) for changed_part in CHANGED_PARTS),
+    ):
         answer = ask(server.http, name, family, **question, cursor=wrong)
         assert (wrong, answer.status_code) == (wrong, 422)
     other_log = ask(server.http, name, family, **question, cursor=changed(0, str(uuid.uuid4())))
@@ -386,7 +405,7 @@ REFUSED_UNRECORDED = {"yieldSession", "redriveAnnouncement", "redriveAnnouncemen
 
 
 def test_every_command_is_repeated_under_its_key() -> None:
-    keyed = {one.name for one in OPERATIONS if one.repeat == "key"}
+    keyed = {operation.name for operation in OPERATIONS if operation.repeat == "key"}
     assert keyed == {*OTHERWISE, *REFUSED_UNRECORDED}
 
 

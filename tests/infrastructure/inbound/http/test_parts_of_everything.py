@@ -56,7 +56,7 @@ class SourcingServer:
         """Return the announced runs of a spawn."""
         answer = self.server.spawn(task, requester={"sessionKey": session, **ORIGIN}, **body)
         assert answer.status_code == 201, answer.text
-        return [self.over(one["runId"]) for one in answer.json()["runs"]]
+        return [self.over(run["runId"]) for run in answer.json()["runs"]]
 
     def over(self, run_id: str) -> dict[str, Any]:
         run = self.server.run(run_id, "announced")
@@ -72,8 +72,8 @@ class SourcingServer:
         prompt = self.server.http.get(f"/v1/runs/{run['runId']}/prompt").json()
         texts = (prompt["systemPrompt"], prompt["message"])
         if run["agentId"] == "json":
-            told = json.loads(self.given(run))
-            assert (told["systemPrompt"], told["message"]) == texts
+            answer = json.loads(self.given(run))
+            assert (answer["systemPrompt"], answer["message"]) == texts
         else:
             assert self.given(run) == "\n\n".join(texts).encode()
         return stretches(prompt)
@@ -153,14 +153,16 @@ def test_parts_of_every_source_cover_every_byte(
     for run, task in zip(runs, tasks, strict=True):
         assert run["agentId"] == agent_id
         parts = sourcing.parts(run)
-        told = dict(parts)
-        assert told.keys() == kept | {"intro", "task", *scripts}
-        assert told["task"] == task
-        assert [told[one].strip() for one in scripts] == [f"* {one}" for one in SCRIPTS]
+        result = dict(parts)
+        assert result.keys() == kept | {"intro", "task", *scripts}
+        assert result["task"] == task
+        assert [result[script].strip() for script in scripts] == [
+            f"* {script}" for script in SCRIPTS
+        ]
         order = [source for source, _ in parts if source == "task" or source in scripts]
         assert order == [*scripts[:2], "task", *scripts[2:]]
         cut = truncated_preamble(PREAMBLE, PREAMBLE_CHARACTERS_MAX)
-        assert told["preamble"] == f"[Session Context]\n[Context from parent agent]\n{cut}"
+        assert result["preamble"] == f"[Session Context]\n[Context from parent agent]\n{cut}"
         # What another child said, and nothing else, stands between marks.
         marked = {one for one, text in parts if f"\n{BEGIN}\n" in text and f"\n{END}" in text}
         assert marked == {f"sharedContext:{label}" for label in found}
@@ -170,6 +172,6 @@ def test_parts_of_every_source_cover_every_byte(
     path = f"/v1/runs/{runs[0]['runId']}/messages"
     sent = sourcing.server.http.post(path, json={"message": "And now?"})
     assert sent.is_success, sent.text
-    told = dict(sourcing.parts(sourcing.over(sent.json()["runId"])))
-    assert told.keys() == kept | {"message"}
-    assert told["message"] == "And now?"
+    result = dict(sourcing.parts(sourcing.over(sent.json()["runId"])))
+    assert result.keys() == kept | {"message"}
+    assert result["message"] == "And now?"

@@ -118,7 +118,9 @@ def post(server: Server, body: Any, path: str = "/v1/spawns") -> httpx2.Response
 
 
 @pytest.mark.parametrize(
-    ("fields", "pointer", "words"), SPAWNS, ids=[f"{n} {one[1]}" for n, one in enumerate(SPAWNS)]
+    ("fields", "pointer", "words"),
+    SPAWNS,
+    ids=[f"{n} {spawn[1]}" for n, spawn in enumerate(SPAWNS)],
 )
 def test_spawn_that_breaks_rule_is_refused_with_its_place(
     server: Server, fields: dict[str, Any], pointer: str, words: str

@@ -77,7 +77,7 @@ def test_unknown_name_is_looked_up_again(
     refused = problem_of(server.spawn(session=session, **body), 422, "spawn_error")
     assert refused["rule"] == rule
     shown = server.run(refused["runId"])["dependsOn"]
-    assert {(one["name"], one["runId"], one["state"]) for one in shown} == {
+    assert {(run["name"], run["runId"], run["state"]) for run in shown} == {
         (name, None, "unmet") for name in named
     }
     explained = server.get(f"/v1/runs/{refused['runId']}/explain")["given"]
@@ -89,7 +89,10 @@ def test_unknown_name_is_looked_up_again(
     for run_id in (refused["runId"], again["runId"]):
         run = respawned(server, run_id)
         require = "ended" if "chainAfter" in body else "success"
-        found = {(one["name"], one["require"], one["state"]) for one in run["dependsOn"]}
+        found = {
+            (dependency["name"], dependency["require"], dependency["state"])
+            for dependency in run["dependsOn"]
+        }
         assert found == {(name, require, "met") for name in named}
         keys = {key.removeprefix("$") for key in body.get("sharedContext", {})}
         assert set(given(server, run["runId"])["values"]) == keys
@@ -187,7 +190,7 @@ def test_lineage_shows_visible_runs_alone(server: Server) -> None:
         seen = reader.get(f"/v1/runs/{run_id}").json()
         assert seen["respawns"] == [beside["runId"]]
         listed = reader.get("/v1/runs", params={"respawnedFrom": run_id}).json()["items"]
-        assert [one["runId"] for one in listed] == [beside["runId"]]
+        assert [run["runId"] for run in listed] == [beside["runId"]]
 
 
 def test_child_respawns_its_own_children_alone(server: Server) -> None:

@@ -129,7 +129,7 @@ def test_rule_finds_refused_runs(server: Server, family: dict[str, Any]) -> None
     before = f"pos:{refused['stages'][0]['position']}"
     assert listed(server, requester=session, rule=rule, at=before) == []
     bars = server.get("/v1/timeline", rule=rule, tree=session)
-    assert [one["runId"] for one in bars["items"]] == [family["refused"]]
+    assert [item["runId"] for item in bars["items"]] == [family["refused"]]
 
 
 def test_status_follows_the_run(server: Server) -> None:

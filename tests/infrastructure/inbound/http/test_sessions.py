@@ -58,8 +58,8 @@ def test_every_name_of_session_shares_its_places(server: Server) -> None:
         bodies = [spawn_body(name, agentId="slow") for name in [*names, *names]]
         with ThreadPoolExecutor(len(bodies)) as pool:
             answers = list(pool.map(lambda body: client.post("/v1/spawns", json=body), bodies))
-        answers.sort(key=lambda one: one.status_code)
-        assert [one.status_code for one in answers] == [201] * CHILDREN_MAX + [403] * 7
+        answers.sort(key=lambda response: response.status_code)
+        assert [response.status_code for response in answers] == [201] * CHILDREN_MAX + [403] * 7
         problem = problem_of(answers[-1], 403, "spawn_forbidden")
         assert problem["rule"] == "active_children"
         assert problem["current"] == problem["limit"] == CHILDREN_MAX
@@ -152,8 +152,8 @@ def test_key_with_slashes_is_a_name(server: Server) -> None:
     key = f"agent:main:chat:group:spaces/{uuid.uuid4().hex}/threads/1"
     run = server.announced(session=key)
     assert session_of(server.http, key)["sessionKey"] == key
-    (told,) = inbox_of(server, key)["items"]
-    ack = f"/v1/sessions/{quote(key, safe='')}/announcements/{told['id']}/ack"
+    (item,) = inbox_of(server, key)["items"]
+    ack = f"/v1/sessions/{quote(key, safe='')}/announcements/{item['id']}/ack"
     assert server.http.post(ack).status_code == 200
     assert inbox_of(server, key)["items"][0]["state"] == "acknowledged"
     assert server.runs(requester=key)[0]["runId"] == run["runId"]
@@ -179,14 +179,14 @@ def test_name_of_a_run_leads_to_its_session(server: Server) -> None:
     for name, text in of_run.items():
         place = f"/v1/sessions/{quote(name)}"
         detail = f'there is no session "{name}" on record; {text}, which has the session {child}'
-        asked = [
+        request = [
             server.http.get(place),
             server.http.get(f"{place}/tree"),
             server.http.post(f"{place}/stop"),
             server.http.post(f"{place}/yield"),
             server.http.put(f"{place}/preamble", json={"preamble": "x"}),
         ]
-        for answer in asked:
+        for answer in request:
             assert problem_of(answer, 404, "not_found")["detail"] == detail
         # What a token does not see, it is not told.
         with server.with_token(server.secrets["one"]) as other:
@@ -200,13 +200,13 @@ def test_name_of_a_run_leads_to_its_session(server: Server) -> None:
 def test_redrive_of_another_name_says_what_to_give(server: Server) -> None:
     label = f"red {uuid.uuid4().hex[:8]}"
     run = server.announced(session=server.new_session(), label=label)
-    told = {
+    result = {
         label: f'; "{label}" is the label of the run {run["runId"]}: give the id of the run',
         run["childSessionKey"]: "; give the id of a run, as the inbox of the session lists it",
         UNKNOWN: "",
         "nobody": "",
     }
-    for name, advice in told.items():
+    for name, advice in result.items():
         place = f"/v1/announcements/{quote(name, safe='')}/redrive"
         problem = problem_of(server.http.post(place, json={"reason": "again"}), 404, "not_found")
         assert problem["detail"] == f"announcement not found{advice}"
@@ -222,7 +222,7 @@ def test_wait_ends_with_first_announcement(server: Server) -> None:
         assert not waiting[0].done()
         server.let_go(run.run_id)
         for inbox in waiting:
-            assert [one["runId"] for one in inbox.result(20)["items"]] == [run.run_id]
+            assert [item["runId"] for item in inbox.result(20)["items"]] == [run.run_id]
     began = time.monotonic()
     assert len(inbox_of(server, key, wait="30s")["items"]) == 1
     assert time.monotonic() - began < 3
@@ -248,9 +248,9 @@ def test_announcement_is_acknowledged_once(server: Server) -> None:
         answer = server.http.post(path)
         assert answer.status_code == 200
         assert answer.json() == {"id": run["runId"], "runId": run["runId"]}
-    (told,) = inbox_of(server, key)["items"]
-    assert told["state"] == "acknowledged"
-    assert told["acknowledgedAt"]
+    (item,) = inbox_of(server, key)["items"]
+    assert item["state"] == "acknowledged"
+    assert item["acknowledgedAt"]
     assert server.run(run["runId"])["announcement"]["state"] == "acknowledged"
     assert server.events(run["runId"]).count("AnnouncementAcknowledged") == 1
 

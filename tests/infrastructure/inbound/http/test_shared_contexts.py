@@ -39,7 +39,7 @@ def test_patch_needs_version_on_record(server: Server) -> None:
     assert again.json()["version"] == first.json()["version"], "it changes nothing"
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda n: patched(server, session, **{f"k{n}": n}), range(24)))
-    assert [one.status_code for one in answers] == [200] * 24
+    assert [response.status_code for response in answers] == [200] * 24
     assert shared(server, session)["values"] == {"a": 1} | {f"k{n}": n for n in range(24)}
 
 
@@ -121,7 +121,7 @@ def test_prepared_spawn_may_find_no_room(server: Server, label: str) -> None:
     assert problem["rule"] == "shared_context"
     assert list(shared(server, session)["values"]) == ["quick"]
     explained = server.get(f"/v1/runs/{problem['runId']}/explain")["decisions"]
-    assert [one["rule"] for one in explained if one["result"] == "refused"] == ["shared_context"]
+    assert [rule["rule"] for rule in explained if rule["result"] == "refused"] == ["shared_context"]
 
 
 def test_reference_by_beginning_of_label(server: Server) -> None:
@@ -131,7 +131,7 @@ def test_reference_by_beginning_of_label(server: Server) -> None:
     ids = {run["label"]: run["runId"] for run in server.runs(requester=session)}
     names = {"beta": "beta-report", "alpha": "alpha", ids["alpha-2"]: "alpha-2"}
     run = server.announced(session=session, sharedContext=referring(*names))
-    found = {one["name"]: one["runId"] for one in run["dependsOn"]}
+    found = {dependency["name"]: dependency["runId"] for dependency in run["dependsOn"]}
     assert found == {name: ids[label] for name, label in names.items()}
     problem = problem_of(
         server.spawn(session=session, sharedContext=referring("alp")), 422, "spawn_error"

@@ -149,8 +149,8 @@ def test_run_names_its_batch(server: Server) -> None:
     assert answer.status_code == 201, answer.text
     batch = answer.json()
     assert answer.headers["Location"] == f"/v1/runs/{batch['runs'][0]['runId']}"
-    for one in batch["runs"]:
-        assert server.run(one["runId"])["batchId"] == batch["batchId"]
+    for run in batch["runs"]:
+        assert server.run(run["runId"])["batchId"] == batch["batchId"]
     alone = server.spawned(session=server.new_session())
     assert "batchId" not in alone
     assert server.run(alone["runId"])["batchId"] is None

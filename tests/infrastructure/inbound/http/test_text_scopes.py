@@ -180,7 +180,7 @@ def questions(story: Story, operation: str) -> list[Question]:
     if "{key}" in path:
         places = [{"key": key} for key in (REQUESTER, *story.children.values())]
     if "{id}" in path:
-        places = [{**one, "id": story.runs["done"]} for one in places]
+        places = [{**place, "id": story.runs["done"]} for place in places]
     if "{revision}" in path:
         places = [{"revision": "1"}]
     return [
@@ -193,7 +193,7 @@ def questions(story: Story, operation: str) -> list[Question]:
 def _filled_in(story: Story, value: Any) -> Any:
     """Return a value with the names in it replaced by ids of the story."""
     if isinstance(value, list):
-        return [_filled_in(story, one) for one in value]
+        return [_filled_in(story, item) for item in value]
     if not isinstance(value, str):
         return value
     return value.format(head=story.head, slow_session=story.children["slow"], **story.runs)
@@ -229,7 +229,11 @@ BODIES: Mapping[str, Any] = {
 # What changes something comes last, and stops come behind everything else.
 ORDER = sorted(
     OPERATIONS,
-    key=lambda one: (one.startswith("stop"), one in BODIES, OPERATIONS[one][1] == "delete"),
+    key=lambda operation: (
+        operation.startswith("stop"),
+        operation in BODIES,
+        OPERATIONS[operation][1] == "delete",
+    ),
 )
 LISTED = {"BEGIN-task", "BEGIN-error", "BEGIN-argument"}
 ANNOUNCED = {"BEGIN-result", "BEGIN-error", "BEGIN-reason"}

@@ -105,10 +105,10 @@ def test_reader_sees_its_trees_alone(server: Server) -> None:
     with server.with_token(server.secrets["reader"]) as reader:
         runs = reader.get("/v1/runs", params={"limit": 500}).json()["items"]
         pages = [page.json()["items"] for page in pages_of_events(reader, limit=500)]
-    events = [one for items in pages for one in items]
+    events = [item for items in pages for item in items]
     for items, name in ((runs, "requesterSessionKey"), (events, "correlation")):
-        assert run["runId"] in {one["runId"] for one in items}
-        assert all(one[name].startswith("agent:main:reader-") for one in items)
+        assert run["runId"] in {item["runId"] for item in items}
+        assert all(item[name].startswith("agent:main:reader-") for item in items)
 
 
 def test_lanes_hide_runs_of_others(server: Server) -> None:
@@ -135,7 +135,7 @@ def test_child_reads_its_own_run_and_texts(server: Server, child: HeldRun) -> No
         events = client.get("/v1/events", params={"runId": child.run_id})
         assert events.json()["items"]
         problem_of(client.get("/v1/events"), 403, "not_permitted")
-        assert [one["runId"] for one in client.get("/v1/runs").json()["items"]] == [child.run_id]
+        assert [item["runId"] for item in client.get("/v1/runs").json()["items"]] == [child.run_id]
         agents = client.get("/v1/agents", params={"requester": "current"}).json()
         assert (agents["requester"], agents["agents"][0]["id"]) == ("holder", "holder")
 
@@ -152,8 +152,8 @@ def test_child_spawns_and_stops_below_itself_alone(server: Server, child: HeldRu
         run = client.get(f"/v1/runs/{run_id}?wait=10s&until=announced").json()
         assert (run["depth"], run["resultText"]) == (2, "done")
         inbox = f"/v1/sessions/{child.child}/announcements"
-        (told,) = client.get(inbox).json()["items"]
-        assert told["runId"] == run_id
+        (item,) = client.get(inbox).json()["items"]
+        assert item["runId"] == run_id
         assert client.post(f"{inbox}/{run_id}/ack").status_code == 200
         problem_of(client.post(f"/v1/runs/{child.run_id}/stop"), 403, "not_permitted")
         below = client.post("/v1/spawns", json=spawn_body(child.child, agentId="slow")).json()

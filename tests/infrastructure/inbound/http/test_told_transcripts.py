@@ -35,7 +35,7 @@ def accepted(answer: httpx2.Response) -> dict[str, Any]:
 def events_of(server: Server, session: str) -> list[dict[str, Any]]:
     """Return the events on the stream of a session."""
     items = server.get("/v1/events", tree=session, limit=500)["items"]
-    return [one for one in items if one["stream"] == f"session:{session}"]
+    return [item for item in items if item["stream"] == f"session:{session}"]
 
 
 def test_transcript_makes_its_session_known(server: Server) -> None:
@@ -108,7 +108,7 @@ def test_transcripts_at_once_are_all_recorded(server: Server) -> None:
 
     with ThreadPoolExecutor(8) as callers:
         assert len(set(callers.map(say, range(8)))) == 1
-    kinds = [one["type"] for one in events_of(server, session)]
+    kinds = [event["type"] for event in events_of(server, session)]
     assert kinds == ["SessionObserved", *["TranscriptProvided"] * 8]
 
 
@@ -178,8 +178,8 @@ def test_bytes_of_all_transcripts_have_limit(server: Server) -> None:
     with earlier_contents(server, rows):
         assert tell(server.http, session, totalTokens=1).status_code == 200
         full = problem_of(tell(server.http, session, totalTokens=2), 409, "too_much_told")
-        told = f"session {session} has {TRANSCRIPT_BYTES_MAX} bytes of uploaded transcripts"
-        assert told in full["detail"]
+        text = f"session {session} has {TRANSCRIPT_BYTES_MAX} bytes of uploaded transcripts"
+        assert text in full["detail"]
         assert "use another session" in full["detail"]
         assert tell(server.http, session, totalTokens=1).status_code == 200
         problem_of(tell(server.http, session, longer, key=a_key()), 409, "too_much_told")

@@ -45,10 +45,10 @@ def test_totals_are_those_of_the_lines(server: Server) -> None:
     run = server.announced(session=server.new_session())
     lines = lines_of(server, patch=[])
     totals = lines[-1]["totals"]
-    verdicts = [one for one in lines if "verdict" in one]
+    verdicts = [line for line in lines if "verdict" in line]
     assert totals["decisions"] == sum(totals["byVerdict"].values()) == len(verdicts) > 0
     of_one = lines_of(server, patch=[], filter={"runId": run["runId"]}, prompts=True)
-    (verdict,) = [one for one in of_one if "verdict" in one]
+    (verdict,) = [item for item in of_one if "verdict" in item]
     assert (verdict["runId"], verdict["verdict"]) == (run["runId"], "same")
 
 
@@ -105,7 +105,7 @@ def test_secret_of_configuration_is_in_no_answer(server: Server) -> None:
     for changed in (config, {**config, "agents": {"list": [{"id": SECRET * 9}]}}):
         answers.append(post(server, config=changed))
         answers.append(post(server, configText=json.dumps(changed)[:-1]))
-    assert all(SECRET not in one.text for one in answers)
+    assert all(SECRET not in answer.text for answer in answers)
     assert SECRET not in server.log()
 
 

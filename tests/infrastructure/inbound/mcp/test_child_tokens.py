@@ -31,7 +31,7 @@ def leaf(server: Server, child: HeldRun) -> Iterator[HeldRun]:
 
 
 def tools_of(caller: McpCaller) -> set[str]:
-    return {one["name"] for one in caller.ask("tools/list")["result"]["tools"]}
+    return {tool["name"] for tool in caller.ask("tools/list")["result"]["tools"]}
 
 
 def test_role_is_offered_what_its_policy_leaves(
@@ -64,7 +64,7 @@ def test_denied_tool_is_refused_and_recorded(server: Server, leaf: HeldRun) -> N
         assert answer["structuredContent"]["status"] == "forbidden", tool
     events = server.get("/v1/events", types="ToolRefused", limit=500)
     stream = f"session:{leaf.child}"
-    denied = [one["payload"]["tool"] for one in events["items"] if one["stream"] == stream]
+    denied = [item["payload"]["tool"] for item in events["items"] if item["stream"] == stream]
     assert denied == [
         "subagents", "subagents", "sessions_send", "agents_list", "session_status",
     ]  # fmt: skip
@@ -79,16 +79,16 @@ def arguments(tool: OfferedTool, run: dict[str, Any]) -> list[dict[str, Any]]:
     """Return calls of a tool about a run that the caller does not own."""
     names = [run["runId"], run["childSessionKey"], run["sessionId"], run["requesterSessionKey"]]
     common = [
-        {"sessionKey": one, "runId": one, "target": one, "targets": [one], "message": "x",
-         "task": "x", "at": "pos:5", "timeoutSeconds": 0, "requester": {"sessionKey": one},
-         "dependsOn": [one], "label": None}
-        for one in names
+        {"sessionKey": name, "runId": name, "target": name, "targets": [name], "message": "x",
+         "task": "x", "at": "pos:5", "timeoutSeconds": 0, "requester": {"sessionKey": name},
+         "dependsOn": [name], "label": None}
+        for name in names
     ]  # fmt: skip
     if tool.name == "subagents":
         actions = ("list", "log", "info", "send", "steer", "stop", "kill")
-        common = [{**one, "action": action} for one in common for action in actions]
+        common = [{**item, "action": action} for item in common for action in actions]
     # An unknown argument would be refused before anything is looked up.
-    return [{name: one[name] for name in one if name in tool.arguments_read} for one in common]
+    return [{name: item[name] for name in item if name in tool.arguments_read} for item in common]
 
 
 def test_child_reaches_nothing_beyond_its_session(server: Server, child: HeldRun) -> None:
@@ -97,7 +97,7 @@ def test_child_reaches_nothing_beyond_its_session(server: Server, child: HeldRun
         before = server.recorded(held.run_id)
         caller = McpCaller(server.url, child.token)
         follower = McpCaller(server.url, child.token, tasks=True)
-        assert {one.name for one in TOOLS} >= tools_of(caller)
+        assert {tool.name for tool in TOOLS} >= tools_of(caller)
         for tool in TOOLS:
             for given in arguments(tool, run):
                 answer = caller.ask("tools/call", {"name": tool.name, "arguments": given})
@@ -115,5 +115,5 @@ def test_child_reaches_nothing_beyond_its_session(server: Server, child: HeldRun
         assert "error" in named.ask("tools/list") or not tools_of(named) - tools_of(caller)
         assert named.call("sessions_spawn", task="x")["isError"]
     assert {
-        one["requesterSessionKey"] for one in server.runs(requester=run["childSessionKey"])
+        run["requesterSessionKey"] for run in server.runs(requester=run["childSessionKey"])
     } == set()

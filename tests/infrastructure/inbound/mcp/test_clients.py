@@ -66,7 +66,7 @@ async def test_client_spawns_waits_and_reads(
     key = server.new_session("models")
     way: dict[str, Any] = {"transport": transport, "mode": mode, "session": key}
     async with mcp_client(server.url, server.token, **way) as client:
-        assert {one.name for one in (await client.list_tools()).tools} == TOOLS
+        assert {tool.name for tool in (await client.list_tools()).tools} == TOOLS
         spawned = await values_of(client, "sessions_spawn", task="look", agentId="talker")
         assert spawned["status"] == "accepted"
         heard: list[tuple[float, str | None]] = []
@@ -85,8 +85,8 @@ async def test_client_spawns_waits_and_reads(
         read = await values_of(
             client, "sessions_history", sessionKey=spawned["childSessionKey"], includeTools=True
         )
-        assert [one["kind"] for one in read["entries"]].count("tool") >= 1
-        (uri, *_) = [one.uri for one in (await client.list_resources()).resources]
+        assert [entry["kind"] for entry in read["entries"]].count("tool") >= 1
+        (uri, *_) = [resource.uri for resource in (await client.list_resources()).resources]
         assert str(uri) == f"spawnlog://runs/{spawned['runId']}"
         contents = (await client.read_resource(f"{uri}/transcript")).contents
         assert "spoken" in contents[0].text  # type: ignore[union-attr]
@@ -97,7 +97,7 @@ async def test_client_spawns_waits_and_reads(
         assert refused.structured_content["role"] == "ghost"
         with pytest.raises(MCPError, match="tools: sessions_spawn, "):
             await client.call_tool("sessions_fly", {})
-    assert {one["stage"] for one in server.runs(requester=key)} == {"announced", "refused"}
+    assert {run["stage"] for run in server.runs(requester=key)} == {"announced", "refused"}
 
 
 @WAYS
@@ -119,7 +119,7 @@ async def test_client_comes_back_to_its_run(
     server.let_go(spawned["runId"])
     async with mcp_client(server.url, server.token, **way) as client:
         waited = await values_of(client, "subagents_wait", timeoutSeconds=20)
-    assert [one["run"]["outcome"] for one in waited["done"]] == ["success"]
+    assert [item["run"]["outcome"] for item in waited["done"]] == ["success"]
     assert "over" in waited["done"][0]["announcement"]["text"], "the wait before took nothing"
 
 

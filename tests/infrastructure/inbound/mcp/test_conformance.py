@@ -51,5 +51,5 @@ def test_document_lists_what_is_not_offered() -> None:
         named = ", ".join(f"`{entry}`" for entry in entries)
         assert f"| {named} | {reason} |" in text
     for shown in (OURS, CLIENT):
-        assert "| " + ", ".join(f"`{one}`" for one in sorted(shown)) + " |" in text
+        assert "| " + ", ".join(f"`{item}`" for item in sorted(shown)) + " |" in text
     assert OURS.isdisjoint(CARRIED)

@@ -99,7 +99,7 @@ def test_error_names_code_of_http_and_resource(
 
 def test_no_thread_is_offered_where_none_is_bound(server: Server) -> None:
     tools = McpCaller(server.url, server.token).ask("tools/list")["result"]["tools"]
-    (spawn,) = [one["inputSchema"] for one in tools if one["name"] == "sessions_spawn"]
+    (spawn,) = [tool["inputSchema"] for tool in tools if tool["name"] == "sessions_spawn"]
     assert "thread" not in spawn["properties"]
     assert spawn["properties"]["mode"]["enum"] == ["run"]
 

@@ -21,7 +21,7 @@ SETTINGS = examples(
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-SHAPES = {one.name: Draft202012Validator(one.output_schema()) for one in TOOLS}
+SHAPES = {tool.name: Draft202012Validator(tool.output_schema()) for tool in TOOLS}
 """Schemas with which clients validate results."""
 
 WORDS = [
@@ -80,10 +80,10 @@ def test_any_arguments_are_answered(server: Server, asked: tuple[str, dict[str, 
     SHAPES[tool].validate(values)
     assert values.get("status", "ok") in STATUSES, values
     runs = server.runs(requester=key)
-    told = values.get("runs") or ([values] if values.get("runId") else [])
+    result = values.get("runs") or ([values] if values.get("runId") else [])
     if tool == "sessions_spawn":
-        on_record = {one["runId"] for one in runs}
-        assert {one["runId"] for one in told} == on_record
+        on_record = {run["runId"] for run in runs}
+        assert {run["runId"] for run in result} == on_record
     else:
         assert runs == []
 

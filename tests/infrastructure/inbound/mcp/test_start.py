@@ -40,7 +40,7 @@ def serving() -> list[asyncio.Task[Any]]:
 
 async def ask(endpoint: McpEndpoint) -> int:
     """Ask the server for its description. Return the status."""
-    told: list[int] = []
+    result: list[int] = []
     given = iter([{"type": "http.request", "body": BODY, "more_body": False}])
 
     async def receive() -> Message:
@@ -50,7 +50,7 @@ async def ask(endpoint: McpEndpoint) -> int:
 
     async def send(message: Message) -> None:
         if message["type"] == "http.response.start":
-            told.append(message["status"])
+            result.append(message["status"])
 
     scope = {
         "type": "http",
@@ -60,7 +60,7 @@ async def ask(endpoint: McpEndpoint) -> int:
         "headers": [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()],
     }
     await endpoint.serve(scope, receive, send, CALLER, lambda: lambda: True)
-    return told[0]
+    return result[0]
 
 
 async def test_caller_that_leaves_ends_no_start(

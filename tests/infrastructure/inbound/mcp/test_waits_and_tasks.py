@@ -24,7 +24,7 @@ def caller(server: Server, key: str) -> McpCaller:
 
 
 def labels_of(answer: dict[str, Any]) -> list[str]:
-    return [one["run"]["label"] for one in answer["done"]]
+    return [item["run"]["label"] for item in answer["done"]]
 
 
 def test_report_is_given_again_until_read(server: Server, caller: McpCaller, key: str) -> None:
@@ -58,7 +58,7 @@ def test_many_reports_come_in_several_answers(server: Server, caller: McpCaller,
     labels = set()
     for number in range(12):
         caller.values("sessions_spawn", task=tasks, parallel=True, label=f"{number}")
-        labels |= {f"{number}-{one}" for one in range(1, 6)}
+        labels |= {f"{number}-{item}" for item in range(1, 6)}
         caller.values("subagents_wait", timeoutSeconds=20)
     found: list[str] = []
     answer = caller.values("subagents_wait")
@@ -96,7 +96,7 @@ def test_run_id_means_its_continued_session(server: Server, caller: McpCaller, k
     assert sent["status"] == "ok"
     for name in (run["runId"], run["childSessionKey"], "goes-on"):
         waited = caller.values("subagents_wait", targets=[name])
-        assert [one["run"]["runId"] for one in waited["done"]] == [sent["runId"]], name
+        assert [item["run"]["runId"] for item in waited["done"]] == [sent["runId"]], name
         assert caller.values("subagents", action="log", target=name)["runId"] == sent["runId"]
 
 
@@ -123,8 +123,8 @@ def test_repeated_call_is_answered_alike(server: Server, caller: McpCaller, key:
     assert sends[0]["runId"] == sends[1]["runId"]
     other = McpCaller(server.url, server.token, session=server.new_session("other"))
     first, second = (
-        one.call("sessions_spawn", {"idempotencyKey": "t" * 20}, task="same")
-        for one in (caller, other)
+        item.call("sessions_spawn", {"idempotencyKey": "t" * 20}, task="same")
+        for item in (caller, other)
     )
     assert first["structuredContent"]["status"] == "accepted"
     assert second["structuredContent"]["code"] == "idempotency_key_reused"
@@ -163,7 +163,7 @@ def test_yield_is_answered_once_per_key(server: Server, key: str) -> None:
         other = child.call("sessions_yield", {"idempotencyKey": "y" * 20}, message="other")
         assert other["structuredContent"]["code"] == "idempotency_key_reused"
     events = server.recorded(parent.run_id)
-    assert [one["type"] for one in events].count("YieldRequested") == 1
+    assert [event["type"] for event in events].count("YieldRequested") == 1
 
 
 def test_erased_run_hides_no_other(server: Server, caller: McpCaller, key: str) -> None:
@@ -173,7 +173,7 @@ def test_erased_run_hides_no_other(server: Server, caller: McpCaller, key: str) 
     server.erase_transcript(run["runId"])
     history = caller.values("sessions_history", sessionKey=child)
     assert history["erased"] == [run["runId"]]
-    assert [one["body"] for one in history["entries"]]
+    assert [entry["body"] for entry in history["entries"]]
     server.erase_transcript(second)
     history = caller.values("sessions_history", sessionKey=child)
     assert (history["erased"], history["entries"]) == ([run["runId"], second], [])
@@ -235,7 +235,7 @@ def wait_until(follower: McpCaller, task_id: str, status: str) -> dict[str, Any]
 def test_spawn_is_task_of_the_runs_id(server: Server, follower: McpCaller, key: str) -> None:
     task = follower.call("sessions_spawn", task="look")
     assert (task["resultType"], task["status"], task["ttlMs"]) == ("task", "working", None)
-    assert [one["runId"] for one in server.runs(requester=key)] == [task["taskId"]]
+    assert [run["runId"] for run in server.runs(requester=key)] == [task["taskId"]]
     done = wait_until(follower, task["taskId"], "completed")
     assert done["result"]["isError"] is False
     assert "done" in done["result"]["content"][0]["text"]

@@ -92,9 +92,9 @@ async def held_by(holder: "subprocess.Popen[str]") -> list[int]:
     assert holder.stdout is not None
     pids: list[int] = []
     while len(pids) < 6:
-        said = await asyncio.to_thread(holder.stdout.readline)
-        assert said
-        pids += [int(word) for word in said.split()]
+        text = await asyncio.to_thread(holder.stdout.readline)
+        assert text
+        pids += [int(word) for word in text.split()]
     assert all(map(is_alive, pids))
     return pids
 
@@ -118,8 +118,8 @@ async def test_frozen_holder_loses_every_program_meanwhile(
     await until_dead(*pids)
     assert state(holder.pid) == "T"
     os.kill(holder.pid, signal.SIGCONT)
-    said, _ = await asyncio.to_thread(holder.communicate, "go\n", 20)
-    assert said.splitlines() == [
+    text, _ = await asyncio.to_thread(holder.communicate, "go\n", 20)
+    assert text.splitlines() == [
         "True no heartbeat from the server: killed after 1 seconds",
         "True no heartbeat from the server: not executed within 1 seconds",
     ]

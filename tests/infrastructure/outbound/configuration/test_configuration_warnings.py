@@ -26,7 +26,7 @@ def unset_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 def warnings_of(loaded: LoadedConfiguration, place: str) -> list[str]:
     """Return the warnings about this place without its name; assert that none shows a secret."""
     assert CANARY not in f"{loaded.warnings}{loaded.stored_text}{loaded!r}{loaded.configuration}"
-    return [str(one).removeprefix(f"config: {place}.") for one in loaded.warnings]
+    return [str(warning).removeprefix(f"config: {place}.") for warning in loaded.warnings]
 
 
 def with_model(**runtime: Any) -> LoadedConfiguration:
@@ -71,7 +71,9 @@ def test_model_runtime_reads_mcp_servers_as_clients_write_them() -> None:
     }
     runtime = model_runtime(with_model(mcpServers=servers))
     used = {
-        name: one.call_timeout_seconds for name, one in runtime.mcp_servers.items() if one.is_used
+        name: mcp_server.call_timeout_seconds
+        for name, mcp_server in runtime.mcp_servers.items()
+        if mcp_server.is_used
     }
     assert used == {"desk": 1.5, "wiki": 2.0}
     assert "mcpServers.off.url" not in runtime.values()
@@ -170,7 +172,7 @@ def folder_warnings(folder: Path, *agent_dirs: str) -> list[str]:
     agents = [f"{{id: 'a{at}', agentDir: '{name}'}}" for at, name in enumerate(agent_dirs)]
     start = "{agents: {defaults: {runtime: {type: 'scripted'}}, list: [\n"
     path.write_text(start + ",\n".join([*agents, "{id: 'without'}"]) + "\n]}}", "utf-8")
-    warnings = [str(one).removeprefix(f"{path}:") for one in load(path).warnings]
+    warnings = [str(warning).removeprefix(f"{path}:") for warning in load(path).warnings]
     assert CANARY not in str(warnings)
     return warnings
 
@@ -208,9 +210,9 @@ def test_workspace_root_of_whole_machine_is_warned_of(tmp_path: Path) -> None:
     roots = json.dumps(["/", str(tmp_path), "/../.", str(tmp_path / "all")])
     text = f"{{agents: {json.dumps(SCRIPTED)}, spawnlog: {{\n workspaceRoots: {roots}}}}}"
     warnings = load_text(text, "x.json5").warnings
-    assert [one.pointer.rpartition("/")[2] for one in warnings] == ["0", "2", "3"]
+    assert [warning.pointer.rpartition("/")[2] for warning in warnings] == ["0", "2", "3"]
     assert warnings[0].line == 2
-    assert all(one.message.startswith("is the root folder, ") for one in warnings)
+    assert all(warning.message.startswith("is the root folder, ") for warning in warnings)
 
 
 def test_workspace_root_that_cannot_be_resolved_is_warned_of() -> None:
@@ -240,7 +242,7 @@ def test_unset_variable_of_any_text_is_warned_of_once(monkeypatch: pytest.Monkey
         "models": {"providers": {"p": {"apiKey": "${UNSET}", "models": []}}},
         "spawnlog": {"telemetry": {"headers": {"A": "Bearer ${UNSET}"}}},
     }
-    found = {one.pointer: one.message for one in load_values(values).warnings}
+    found = {warning.pointer: warning.message for warning in load_values(values).warnings}
     fails = "not set in this environment, so what needs this text will fail"
     one = f"${{UNSET}} is {fails}"
     assert found.pop("/agents/list/0/workspace").startswith("cannot be resolved, ")

@@ -120,7 +120,7 @@ def test_text_of_mistakes_is_read_once() -> None:
 
 def test_lines_end_in_three_ways() -> None:
     document = read_json5("[\r\n1,\r2,\n3]")
-    places = [document.line_and_column(one.value) for one in document.places.values()]
+    places = [document.line_and_column(place.value) for place in document.places.values()]
     assert places == [(1, 1), (2, 1), (3, 1), (4, 1)]
 
 

@@ -63,9 +63,9 @@ def test_variable_is_replaced_in_any_text(written: str, read: str) -> None:
 )
 def test_reference_that_stays_is_warned_of_and_no_model(text: str, warning: str) -> None:
     loaded = loaded_with({"model": text})
-    (told,) = map(str, loaded.warnings)
-    assert told.startswith("config: agents.defaults.model: ")
-    assert warning in told
+    (item,) = map(str, loaded.warnings)
+    assert item.startswith("config: agents.defaults.model: ")
+    assert warning in item
     assert loaded.stored["agents"]["defaults"]["model"] == text
     assert model_of(loaded) == "the runtime's own choice"
 
@@ -97,8 +97,8 @@ def test_variables_of_file_may_refer_to_others() -> None:
     variables = {"A": "${LEAD_MODEL}-fast", "B": "${UNSET}/x"}
     loaded = loaded_with({"model": "${A}", "thinkingDefault": "${B}"}, env={"vars": variables})
     assert model_of(loaded) == "acme/big-fast"
-    (told,) = loaded.warnings
-    assert "thinkingDefault: ${B} holds ${UNSET}, which is not set" in str(told)
+    (warning,) = loaded.warnings
+    assert "thinkingDefault: ${B} holds ${UNSET}, which is not set" in str(warning)
     assert loaded.stored["agents"]["defaults"]["thinkingDefault"] == "${B}"
 
 

@@ -162,9 +162,9 @@ def test_folder_that_cannot_be_resolved_is_an_error(place: Place) -> None:
     odd.mkdir()
     (place.root / "link").symlink_to(odd)
     place.configure("root", workspace=place.root / "link")
-    for asked in ({"requested": place.root / "link"}, {"recorded": odd}, {}):
+    for item in ({"requested": place.root / "link"}, {"recorded": odd}, {}):
         with pytest.raises(OSError, match="not UTF-8"):
-            place.of(**asked)
+            place.of(**item)
 
 
 def test_request_only_narrows_recorded_folder(place: Place) -> None:

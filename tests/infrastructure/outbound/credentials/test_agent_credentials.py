@@ -28,7 +28,7 @@ async def texts(folders: AgentFolders, **helper: Any) -> list[str]:
     """Return the texts about missing credentials of the helper."""
     found = await folders.found(await folders.configured(**helper), "helper")
     assert CANARY not in repr(found)
-    return [one.text for one in found.missing]
+    return [item.text for item in found.missing]
 
 
 async def test_profiles_of_main_agent_are_a_fallback(folders: AgentFolders) -> None:
@@ -99,7 +99,7 @@ async def test_references_of_runtime_must_be_set(folders: AgentFolders) -> None:
     runtime = {"type": "command", "command": ["true"], "env": env}
     pinned = await folders.configured(runtime=runtime)
     found = await folders.found(pinned, "helper")
-    assert [(one.name, one.text, one.is_unset) for one in found.missing] == [
+    assert [(item.name, item.text, item.is_unset) for item in found.missing] == [
         ("GONE", "GONE is not set", True),
         ("ALSO_GONE", "ALSO_GONE is not set", True),
     ]
@@ -125,9 +125,9 @@ async def test_unresolved_value_is_told_by_name(
 ) -> None:
     path = folders.write("helper", {"x": api_key("x", value)})
     path.with_name("lines").write_text(f"{CANARY}\n{CANARY}")
-    (told,) = await texts(folders)
-    assert told.startswith(text)
-    assert str(path.parent) not in told
+    (item,) = await texts(folders)
+    assert item.startswith(text)
+    assert str(path.parent) not in item
     with pytest.raises(MissingSecretError) as caught:
         await folders.credentials.environment(await folders.configured(), "helper")
     assert text in str(caught.value)
@@ -145,8 +145,8 @@ async def test_token_is_good_until_it_expires(folders: AgentFolders) -> None:
 @pytest.mark.parametrize("whose", ["helper", "main"])
 async def test_unreadable_file_says_whose_it_is(folders: AgentFolders, whose: str) -> None:
     folders.write(whose, f'{{"profiles": {{"a": {CANARY}')
-    (told,) = await texts(folders)
-    assert told == f'{FILE_NAME} of agent "{whose}" is not JSON5 at line 1, column 20'
+    (text,) = await texts(folders)
+    assert text == f'{FILE_NAME} of agent "{whose}" is not JSON5 at line 1, column 20'
     with pytest.raises(MissingSecretError, match=whose):
         await folders.credentials.environment(await folders.configured(), "helper")
 
@@ -182,9 +182,9 @@ async def test_values_are_read_at_each_start_and_not_kept(folders: AgentFolders)
     assert CANARY not in repr(first)
     assert CANARY not in repr(vars(folders.credentials))
     stores = [store for store in vars(folders.credentials).values() if isinstance(store, dict)]
-    loaded = [one for store in stores for one in store.values()]
+    loaded = [item for store in stores for item in store.values()]
     assert loaded
-    assert not [one for one in loaded if one.values]
+    assert not [item for item in loaded if item.values]
     folders.write("helper", {"x": api_key("x", "another-" + CANARY)})
     second = await folders.credentials.environment(pinned, "helper")
     assert second == {"X_API_KEY": "another-" + CANARY}
@@ -204,21 +204,21 @@ async def test_value_that_grows_too_large_is_missing(
 async def test_no_thread_is_asked_without_a_file(
     folders: AgentFolders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[object] = []
+    request: list[object] = []
 
     async def in_thread(work: object, *_: object) -> object:
-        asked.append(work)
+        request.append(work)
         return NOTHING_FOUND
 
     pinned = await folders.configured()
     monkeypatch.setattr("asyncio.to_thread", in_thread)
     assert (await folders.found(pinned, "helper")).profile_ids == ()
     assert await folders.credentials.environment(pinned, "helper") == {}
-    assert asked == []
+    assert request == []
     # The main agent's file is one that the helper's profiles fall back to.
     folders.write("main", {"m": api_key("m", "${THERE}")})
     await folders.found(pinned, "helper")
-    assert len(asked) == 1
+    assert len(request) == 1
 
 
 async def test_model_is_given_its_endpoint_and_no_profile(folders: AgentFolders) -> None:
@@ -237,7 +237,7 @@ async def test_model_is_given_its_endpoint_and_no_profile(folders: AgentFolders)
     secrets = {name for name, value in given.items() if isinstance(value, Credential)}
     assert secrets == {"apiKey", "mcpServers.desk.headers.X-Pass"}
     gone = await folders.configured(runtime={**model, "apiKey": "${GONE}"})
-    assert [one.text for one in (await folders.found(gone, "helper")).missing] == [
+    assert [item.text for item in (await folders.found(gone, "helper")).missing] == [
         "GONE is not set"
     ]
     with pytest.raises(MissingSecretError, match="the value of apiKey is not available"):

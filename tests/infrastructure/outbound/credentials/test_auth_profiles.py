@@ -83,7 +83,7 @@ def test_each_form_of_a_value_is_read(tmp_path: Path) -> None:
 def test_other_profile_is_skipped_and_told(tmp_path: Path, entry: object, says: str) -> None:
     write_profiles(tmp_path, {"a:b": entry, "c:d": api_key("c", "${C}")})
     read = read_profiles(tmp_path)
-    assert [one.id for one in read.file.profiles] == ["c:d"]
+    assert [profile.id for profile in read.file.profiles] == ["c:d"]
     (complaint,) = profile_warnings(read)
     assert complaint.startswith('has profile "a:b", which is not used: ')
     assert says in complaint
@@ -117,7 +117,7 @@ def test_nul_and_half_characters_are_unusable(value: str) -> None:
 def test_text_at_the_limits_is_taken(tmp_path: Path) -> None:
     values = "x" * 32_768, "line\n" * 200, "${A}", " ${A} "
     write_profiles(tmp_path, {str(at): api_key("a", value) for at, value in enumerate(values)})
-    assert [one.unusable for one in read_profiles(tmp_path).file.profiles] == [None] * 4
+    assert [profile.unusable for profile in read_profiles(tmp_path).file.profiles] == [None] * 4
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_link_inside_the_folder_is_followed(tmp_path: Path) -> None:
     inner = write_profiles(tmp_path / "agent" / "..data", {"a": api_key("a", "${A}")})
     (tmp_path / "agent" / FILE_NAME).symlink_to(inner.relative_to(tmp_path / "agent"))
     (tmp_path / "link").symlink_to("agent")
-    assert [one.id for one in read_profiles(tmp_path / "link").file.profiles] == ["a"]
+    assert [profile.id for profile in read_profiles(tmp_path / "link").file.profiles] == ["a"]
 
 
 def test_other_than_file_is_not_opened(tmp_path: Path) -> None:

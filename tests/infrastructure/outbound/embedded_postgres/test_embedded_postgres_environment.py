@@ -112,19 +112,19 @@ def test_no_variable_of_libpq_reaches_the_embedded_server(tmp_path: Path) -> Non
         assert ran.returncode == 0, ran.stderr
         found.append(json.loads(ran.stdout))
     assert found[1] == found[0]
-    assert [one["host"] for one in found[1]] == [str(Home.at(tmp_path / "postgres").sockets)] * 3
+    assert [item["host"] for item in found[1]] == [str(Home.at(tmp_path / "postgres").sockets)] * 3
 
 
 def test_every_variable_of_libpq_is_tried() -> None:
-    known = {one.envvar.decode() for one in Conninfo.get_defaults() if one.envvar is not None}
+    known = {item.envvar.decode() for item in Conninfo.get_defaults() if item.envvar is not None}
     assert known <= set(HOSTILE)
     assert set(NOT_BY_URL) <= set(HOSTILE)
 
 
 def test_complete_url_leaves_nothing_to_the_environment(tmp_path: Path) -> None:
     url = complete_url(Home.at(tmp_path).conninfo(), tmp_path)
-    left = {one.keyword for one in Conninfo.parse(url.encode()) if one.val is None}
-    known = {one.keyword for one in Conninfo.get_defaults() if one.envvar is not None}
+    left = {item.keyword for item in Conninfo.parse(url.encode()) if item.val is None}
+    known = {item.keyword for item in Conninfo.get_defaults() if item.envvar is not None}
     assert left & known == {b"service"}
 
 

@@ -36,7 +36,7 @@ async def test_made_folders_are_private_under_any_mask(root: Path) -> None:
         assert await FOLDERS.make(str(root), "a/b/c") is True
     finally:
         os.umask(before)
-    assert [os.stat(one).st_mode & 0o777 for one in (root / "a", root / "a/b")] == [0o700] * 2
+    assert [os.stat(item).st_mode & 0o777 for item in (root / "a", root / "a/b")] == [0o700] * 2
 
 
 async def test_no_link_is_followed(root: Path) -> None:
@@ -71,8 +71,8 @@ async def test_folder_is_still_there_unless_behind_link(root: Path) -> None:
     (root / "link").symlink_to(root / "a")
     (root / "file").write_text("")
     assert await FOLDERS.is_still(str(root / "a" / "b")) is True
-    for one in ("link", "link/b", "file", "file/b", "gone", "a/../a", "a/", "a//b", "a/.", "a\0"):
-        assert await FOLDERS.is_still(f"{root}/{one}") is False, one
+    for text in ("link", "link/b", "file", "file/b", "gone", "a/../a", "a/", "a//b", "a/.", "a\0"):
+        assert await FOLDERS.is_still(f"{root}/{text}") is False, text
     for path in ("", ".", "a", f"/{root}"):
         assert await FOLDERS.is_still(path) is False, path
     assert await FOLDERS.is_still("/") is True

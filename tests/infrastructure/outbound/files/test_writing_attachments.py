@@ -228,9 +228,9 @@ async def test_no_file_is_begun_after_its_time(ground: Ground) -> None:
 
 
 async def test_interrupted_write_leaves_nothing(ground: Ground) -> None:
-    before, told = ground.tree(), list[dict[str, object]]()
+    before, result = ground.tree(), list[dict[str, object]]()
     begun, go_on = threading.Event(), threading.Event()
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: result.append(context))
 
     def during() -> None:
         begun.set()
@@ -247,7 +247,7 @@ async def test_interrupted_write_leaves_nothing(ground: Ground) -> None:
             await writing
         assert ground.tree() == before
         gc.collect()
-        assert told == [], "what was interrupted is no failure to tell"
+        assert result == [], "what was interrupted is no failure to tell"
     finally:
         asyncio.get_running_loop().set_exception_handler(None)
 
@@ -292,6 +292,6 @@ async def test_closed_files_leave_no_thread(ground: Ground) -> None:
     await ground.write()
     await ground.remove()
     ground.files.close()
-    for one in set(threading.enumerate()) - before:
-        await asyncio.to_thread(one.join, SECONDS)
-        assert not one.is_alive()
+    for item in set(threading.enumerate()) - before:
+        await asyncio.to_thread(item.join, SECONDS)
+        assert not item.is_alive()

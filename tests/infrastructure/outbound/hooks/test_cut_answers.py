@@ -58,17 +58,17 @@ async def test_retry_after_counts_beside_a_cut_body() -> None:
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 async def test_told_hook_status_decides_whatever_its_body(body: bytes) -> None:
-    told = replace(CALL, needs_body=False)
+    result = replace(CALL, needs_body=False)
     async with answering("200 OK", body) as url:
-        assert await Asked({"url": url}).ask(told) == HookAnswer(200)
+        assert await Asked({"url": url}).ask(result) == HookAnswer(200)
 
 
 async def test_told_hook_with_slow_body_is_not_waited_for() -> None:
-    told = replace(CALL, needs_body=False)
+    result = replace(CALL, needs_body=False)
     async with answering("200 OK", b"Content-Length: 100\r\n\r\no", stays=True) as url:
         hooks = Asked({"url": url, "timeoutSeconds": TIMEOUT_SECONDS})
         async with asyncio.timeout(QUICK_SECONDS_MAX):
-            assert await hooks.ask(told) == HookAnswer(200)
+            assert await hooks.ask(result) == HookAnswer(200)
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)

@@ -237,20 +237,20 @@ async def test_hanging_hook_is_in_the_way_of_itself_alone(server: HookServer) ->
     server.replies("subagentEnded", Reply(is_held=True))
     others = server.hooks("subagentSpawned", timeoutSeconds=1)
     hook = {"url": server.url, "timeoutSeconds": 30}
-    asked = Asked(hook, others, calls_at_once_max=2, room_seconds=0.1)
+    request = Asked(hook, others, calls_at_once_max=2, room_seconds=0.1)
     try:
         async with asyncio.TaskGroup() as group:
-            hanging = [group.create_task(asked.hooks.ask(asked.pinned, CALL)) for _ in range(2)]
+            hanging = [group.create_task(request.hooks.ask(request.pinned, CALL)) for _ in range(2)]
             await asyncio.to_thread(server.called, "subagentEnded", 2)
             for _ in range(3):
-                assert (await asked.hooks.ask(asked.pinned, SPAWNED)).status_code == 204
+                assert (await request.hooks.ask(request.pinned, SPAWNED)).status_code == 204
             with pytest.raises(HookError) as caught:
-                await asked.hooks.ask(asked.pinned, CALL)
+                await request.hooks.ask(request.pinned, CALL)
             server.let_go()
-        assert [one.result().status_code for one in hanging] == [200, 200]
-        assert (await asked.hooks.ask(asked.pinned, CALL)).status_code == 200
+        assert [item.result().status_code for item in hanging] == [200, 200]
+        assert (await request.hooks.ask(request.pinned, CALL)).status_code == 200
     finally:
-        await asked.hooks.aclose()
+        await request.hooks.aclose()
     threw = caught.value
     text = "the hook was not called: too many concurrent calls"
     assert (str(threw), threw.was_asked) == (text, False)
@@ -260,26 +260,26 @@ async def test_hanging_hook_is_in_the_way_of_itself_alone(server: HookServer) ->
 async def test_waiting_for_room_is_no_time_of_the_hook(server: HookServer) -> None:
     server.replies("subagentEnded", Reply(is_held=True))
     hook = {"url": server.url, "timeoutSeconds": 0.3}
-    asked = Asked(hook, calls_at_once_max=1, room_seconds=5.0)
-    calls = (asked.hooks.ask(asked.pinned, CALL) for _ in range(3))
+    request = Asked(hook, calls_at_once_max=1, room_seconds=5.0)
+    calls = (request.hooks.ask(request.pinned, CALL) for _ in range(3))
     try:
         threw = await asyncio.gather(*calls, return_exceptions=True)
     finally:
-        await asked.hooks.aclose()
-    assert [str(one) for one in threw] == ["the hook did not answer in 0.3 s"] * 3
+        await request.hooks.aclose()
+    assert [str(item) for item in threw] == ["the hook did not answer in 0.3 s"] * 3
     assert len(server.calls("subagentEnded")) == 3, "each was asked"
 
 
 async def test_cancelled_call_leaves_its_room(server: HookServer) -> None:
     server.replies("subagentEnded", Reply(is_held=True), Reply(204))
     hook = {"url": server.url, "timeoutSeconds": 30}
-    asked = Asked(hook, calls_at_once_max=1, room_seconds=0.1)
+    request = Asked(hook, calls_at_once_max=1, room_seconds=0.1)
     try:
-        given_up = asyncio.create_task(asked.hooks.ask(asked.pinned, CALL))
+        given_up = asyncio.create_task(request.hooks.ask(request.pinned, CALL))
         await asyncio.to_thread(server.called, "subagentEnded")
         given_up.cancel()
         with pytest.raises(asyncio.CancelledError):
             await given_up
-        assert (await asked.hooks.ask(asked.pinned, CALL)).status_code == 204
+        assert (await request.hooks.ask(request.pinned, CALL)).status_code == 204
     finally:
-        await asked.hooks.aclose()
+        await request.hooks.aclose()

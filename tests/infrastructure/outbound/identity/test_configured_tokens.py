@@ -63,7 +63,7 @@ async def test_new_revision_is_read_again(
     await active.activate(load_values(values(UNSET)), SYSTEM)
     assert tokens() == ()
     await active.activate(load_values(values(UNSET, SET)), SYSTEM)
-    assert [one.id for one in tokens()] == [SET.lower()]
+    assert [token.id for token in tokens()] == [SET.lower()]
     assert len(caplog.messages) == 2
 
 
@@ -76,7 +76,7 @@ async def test_reload_reads_changed_token_of_same_revision(
     for text in ("the-first-secret", "the-second-secret"):
         secret.write_text(text, "utf-8")
         assert await active.activate(load_values({"spawnlog": {"tokens": [token]}}), SYSTEM) == 1
-        assert [one.digest for one in tokens()] == [digest_of(text)]
+        assert [token.digest for token in tokens()] == [digest_of(text)]
 
 
 def for_sessions(*patterns: str, **session: str) -> dict[str, Any]:
@@ -108,11 +108,11 @@ async def test_pattern_is_spelled_as_freely_as_a_key(
 
 async def test_revision_says_what_main_is(active: ServerConfigurations) -> None:
     tokens = ConfiguredTokens(active, active.files)
-    said: list[tuple[str, ...]] = []
+    output: list[tuple[str, ...]] = []
     for session in ({}, {"mainKey": "home"}, {"scope": "global"}):
         await active.activate(load_values(for_sessions("main", **session)), SYSTEM)
-        said += [known.patterns for known in tokens()]
-    assert said == [("agent:steward:main",), ("agent:steward:home",), ("global",)]
+        output += [known.patterns for known in tokens()]
+    assert output == [("agent:steward:main",), ("agent:steward:home",), ("global",)]
 
 
 async def test_session_spelled_twice_is_one(

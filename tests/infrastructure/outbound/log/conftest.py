@@ -14,10 +14,10 @@ def story(
     databases: Databases, told_logs: ToldLogs, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ToldLog]:
     """Yield the log itself; a test that damages it repairs it."""
-    told = ToldLog(told_logs.copy("all"), tmp_path_factory.mktemp("story"))
-    told.save()
-    yield told
-    databases.drop(told.url)
+    told_log = ToldLog(told_logs.copy("all"), tmp_path_factory.mktemp("story"))
+    told_log.save()
+    yield told_log
+    databases.drop(told_log.url)
 
 
 @pytest.fixture

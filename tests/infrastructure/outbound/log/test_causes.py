@@ -10,7 +10,9 @@ OPERATOR = Actor(kind="token", token="operator")
 
 async def last(running: RunningLog, type_name: str) -> Envelope:
     """Return the newest event of a type."""
-    return [one.envelope for one in await running.events() if one.envelope.type == type_name][-1]
+    return [event.envelope for event in await running.events() if event.envelope.type == type_name][
+        -1
+    ]
 
 
 async def test_end_of_stopped_run_names_the_wish(running: RunningLog, family: LoggedFamily) -> None:

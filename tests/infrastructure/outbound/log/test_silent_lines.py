@@ -89,7 +89,7 @@ async def test_commit_of_other_batch_answers_for_writer(running: RunningLog) -> 
         return Decision(None)
 
     earlier = [running.log.submit(submission(decide)) for _ in range(3 * BATCH_SUBMISSIONS_MAX)]
-    queued = [asyncio.create_task(one) for one in earlier]
+    queued = [asyncio.create_task(item) for item in earlier]
     probes.append(asyncio.create_task(running.log.require_answering_writer()))
     await asyncio.gather(*queued, *probes)
     assert not ended[0]

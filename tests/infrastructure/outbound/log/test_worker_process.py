@@ -37,8 +37,12 @@ print(json.dumps(found))
 def work(order: dict[str, Any]) -> None:
     """Describe this process, and fail."""
     command = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in (os.getpid(), os.getppid())]
-    kept = [os.readlink(one.path) for one in os.scandir("/proc/self/fd") if int(one.name) > 2]
-    files = [one for one in kept if not one.startswith("/proc/")]
+    kept = [
+        os.readlink(request.path)
+        for request in os.scandir("/proc/self/fd")
+        if int(request.name) > 2
+    ]
+    files = [text for text in kept if not text.startswith("/proc/")]
     ends = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL and signal.set_wakeup_fd(-1) == -1
     send_answer([order, command[0] == command[1], files, os.getsid(0) == os.getpid(), ends])
     raise LookupError("what happens here")

@@ -66,8 +66,8 @@ def test_value_cut_at_the_end_is_masked() -> None:
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_value_in_pieces_is_masked(size: int) -> None:
     text = f"before {KEY} between sk-canary {PEM} behind sk-c"
-    told = in_pieces(Masker([KEY, PEM]), text, size)
-    assert told == "before [redacted] between sk-canary [redacted] behind sk-c"
+    result = in_pieces(Masker([KEY, PEM]), text, size)
+    assert result == "before [redacted] between sk-canary [redacted] behind sk-c"
 
 
 def test_only_beginning_of_value_waits() -> None:
@@ -79,9 +79,9 @@ def test_only_beginning_of_value_waits() -> None:
 
 def test_value_of_its_own_beginnings_does_not_wait_for_ever() -> None:
     masked = MaskedText(Masker(["abababab"]))
-    told = "".join(masked.take("ab") for _ in range(1000)) + masked.finish()
-    assert "abababab" not in told
-    assert len(told) > 100
+    result = "".join(masked.take("ab") for _ in range(1000)) + masked.finish()
+    assert "abababab" not in result
+    assert len(result) > 100
 
 
 @pytest.mark.parametrize(
@@ -137,9 +137,9 @@ words = st.one_of(
 def test_masking_finds_all_that_a_slow_search_finds(values: list[str], data: st.DataObject) -> None:
     parts = st.one_of(st.sampled_from(values), st.text("ab-", max_size=12))
     text = "".join(data.draw(st.lists(parts, max_size=8)))
-    told = Masker(values).whole(text)
-    assert told.replace(REDACTED, "") == slowly_masked(values, text)
-    assert not [one for one in values if one in told]
+    result = Masker(values).whole(text)
+    assert result.replace(REDACTED, "") == slowly_masked(values, text)
+    assert not [value for value in values if value in result]
 
 
 @pytest.mark.long
@@ -148,8 +148,8 @@ def test_masking_finds_all_that_a_slow_search_finds(values: list[str], data: st.
 def test_no_value_survives_in_pieces(values: list[str], size: int, data: st.DataObject) -> None:
     parts = st.one_of(st.sampled_from(values), st.text("ab-", max_size=12))
     text = "".join(data.draw(st.lists(parts, max_size=8)))
-    told = in_pieces(Masker(values), text, size)
-    assert not [one for one in values if one in told]
+    result = in_pieces(Masker(values), text, size)
+    assert not [value for value in values if value in result]
 
 
 @pytest.mark.long
@@ -201,23 +201,23 @@ URLS: dict[str, Callable[[str], str]] = {
     "a part": lambda one: quote(one, safe=""),
     "a path": quote,
     "a form": quote_plus,
-    "small hexadecimals": lambda one: (
-        quote(one, safe="").replace("%2F", "%2f").lower()
-        if one.islower()
-        else "".join(f"%{byte:02x}" for byte in one.encode())
+    "small hexadecimals": lambda text: (
+        quote(text, safe="").replace("%2F", "%2f").lower()
+        if text.islower()
+        else "".join(f"%{byte:02x}" for byte in text.encode())
     ),
-    "all signs": lambda one: "".join(f"%{byte:02X}" for byte in one.encode()),
+    "all signs": lambda text: "".join(f"%{byte:02X}" for byte in text.encode()),
     "other signs": lambda one: quote(one, safe="!'()*~;,/?:@&=+$#"),
 }
 
 
-def shown_signs(told: str) -> str:
+def shown_signs(text: str) -> str:
     """Return the shown part, without the delimiters of a value and the characters that join
     lines.
     """
     for sign in (REDACTED, "\\n", "\r", "\n", "%3D", "="):
-        told = told.replace(sign, "")
-    return told
+        text = text.replace(sign, "")
+    return text
 
 
 def ways(text: str) -> list[Callable[[Masker], str]]:
@@ -240,9 +240,9 @@ def test_value_in_base64_is_masked(base: str, value: str) -> None:
         few = 4 + len(before) + len(behind) + (4 if value is LONG_PEM else 0)
         few += 7 if "lines" in base else 0
         for way in ways(f"<{text}>"):
-            told = way(masking)
-            assert REDACTED in told
-            assert len(shown_signs(told)) <= few + 2, (told, text)
+            result = way(masking)
+            assert REDACTED in result
+            assert len(shown_signs(result)) <= few + 2, (result, text)
     for way in ways(f"<{BASES[base](value.strip().encode()).decode()}>"):
         assert len(shown_signs(way(masking))) <= 2 + (7 if "lines" in base else 0)
 
@@ -254,12 +254,12 @@ def test_value_in_url_is_masked(url: str, value: str) -> None:
     masking = Masker([value])
     text = f"https://x/?q=100%&key={URLS[url](value)}&z=%20"
     for way in ways(text):
-        told = way(masking).replace("%0A", "").replace("%0a", "").replace("\n", "")
+        result = way(masking).replace("%0A", "").replace("%0a", "").replace("\n", "")
         # A long value is told of piece by piece.
-        first, behind = told.index(REDACTED), told.rindex(REDACTED) + len(REDACTED)
-        assert set(told[first:behind].split(REDACTED)) == {""}
-        told = told[:first] + REDACTED + told[behind:]
-        assert told == "https://x/?q=100%&key=[redacted]&z=%20"
+        first, behind = result.index(REDACTED), result.rindex(REDACTED) + len(REDACTED)
+        assert set(result[first:behind].split(REDACTED)) == {""}
+        result = result[:first] + REDACTED + result[behind:]
+        assert result == "https://x/?q=100%&key=[redacted]&z=%20"
 
 
 def test_encoded_line_of_a_value_is_masked() -> None:
@@ -274,9 +274,9 @@ def test_encoded_json_is_masked() -> None:
     value = 'quote"of the secret\nand é'
     for written in (json.dumps(value), json.dumps(value, ensure_ascii=False)):
         for text in (quote(written, safe=""), base64.b64encode(written.encode()).decode()):
-            told = Masker([value]).whole(text)
-            assert REDACTED in told
-            assert len(told) <= len(REDACTED) + 6
+            result = Masker([value]).whole(text)
+            assert REDACTED in result
+            assert len(result) <= len(REDACTED) + 6
 
 
 def test_short_value_is_not_masked_when_encoded() -> None:
@@ -298,8 +298,8 @@ def test_line_is_told_though_it_may_begin_a_value() -> None:
     for text in (f"to {encoded[:1]}\n", f"to {encoded[:7]}\r\n", "100% \n"):
         assert masked.take(text) == text
     assert masked.take(f"to {encoded[:7]}\n") == f"to {encoded[:7]}\n"
-    told = masked.take(f"{encoded[7:20]}\n") + masked.take(f"{encoded[20:]}\nmore\n")
-    assert told == "[redacted]\nmore\n"
+    result = masked.take(f"{encoded[7:20]}\n") + masked.take(f"{encoded[20:]}\nmore\n")
+    assert result == "[redacted]\nmore\n"
 
 
 def test_lines_far_apart_are_no_value() -> None:
@@ -332,15 +332,15 @@ def test_no_encoded_value_survives_in_pieces(
     known: list[str], before: bytes, behind: bytes, base: str, size: int
 ) -> None:
     masking = Masker(known)
-    for one in known:
-        content = one.strip()
+    for item in known:
+        content = item.strip()
         if len(content) < 8 or len(content.splitlines()) > 1:
             continue
         text = BASES[base](before + content.encode() + behind).decode()
-        told = shown_signs(in_pieces(masking, f" {text} ", size))
+        result = shown_signs(in_pieces(masking, f" {text} ", size))
         # What stands around it, a sign at each end, and few signs before the end of a line.
         around = (len(before) + len(behind)) * 4 / 3 * (3 if "URL" in base else 1)
-        assert len(told) <= around + 2 + 4 + 7, (told, text)
+        assert len(result) <= around + 2 + 4 + 7, (result, text)
 
 
 @examples(100)
@@ -378,18 +378,18 @@ def test_time_depends_on_length_alone(text: str) -> None:
 def test_waiting_text_is_bounded() -> None:
     masked = MaskedText(Masker([LONG]))
     text = "\r\n".join(base64.b64encode(LONG.encode()).decode()[:10_000])
-    told, waiting = 0, list[int]()
+    result, waiting = 0, list[int]()
     for at in range(0, len(text), 100):
-        told += len(masked.take(text[at : at + 100]))
+        result += len(masked.take(text[at : at + 100]))
         waiting.append(len(masked._text))
     assert 1000 < max(waiting) < 10_000 < len(text)
-    assert told > 0
+    assert result > 0
 
 
 def test_json_around_encoded_value_stays_json() -> None:
     encoded = base64.b64encode(f"<{ODD_KEY}>".encode()).decode()
-    told = json.loads(
+    answer = json.loads(
         Masker([ODD_KEY]).whole(json.dumps({"k": encoded, "u": quote(ODD_KEY, safe="")}))
     )
-    assert REDACTED in told["k"]
-    assert told["u"] == REDACTED
+    assert REDACTED in answer["k"]
+    assert answer["u"] == REDACTED

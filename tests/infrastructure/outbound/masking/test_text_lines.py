@@ -28,12 +28,12 @@ def texts(output: JsonlOutput, data: bytes, size: int) -> list[str]:
 
 @pytest.mark.parametrize("before", range(57))
 def test_value_broken_over_lines_is_masked(before: int) -> None:
-    said = f"{'x' * before}NAME={KEY}\nNEXT={OTHER}\n"
-    lines = base64.encodebytes(said.encode())
-    told = "".join(texts(JsonlOutput(Masker([KEY, OTHER])), lines, 50))
-    wanted = [form for one in (KEY, OTHER) for form in (one, *encoded(one))]
-    assert [form for form in wanted if form in told] == []
-    assert told.count(REDACTED) == 2
+    text = f"{'x' * before}NAME={KEY}\nNEXT={OTHER}\n"
+    lines = base64.encodebytes(text.encode())
+    result = "".join(texts(JsonlOutput(Masker([KEY, OTHER])), lines, 50))
+    wanted = [form for item in (KEY, OTHER) for form in (item, *encoded(item))]
+    assert [form for form in wanted if form in result] == []
+    assert result.count(REDACTED) == 2
 
 
 @given(
@@ -42,10 +42,10 @@ def test_value_broken_over_lines_is_masked(before: int) -> None:
 )
 def test_lines_without_a_value_are_entries_of_their_own(lines: list[str], size: int) -> None:
     expected = [line for line in lines if line.strip()]
-    said = "".join(f"{line}\n" for line in lines)
+    text = "".join(f"{line}\n" for line in lines)
     if any(line.strip().startswith("{") for line in lines):
-        expected, said = ["{"], "{"
-    assert texts(JsonlOutput(Masker([KEY])), said.encode(), size) == expected
+        expected, text = ["{"], "{"
+    assert texts(JsonlOutput(Masker([KEY])), text.encode(), size) == expected
 
 
 def test_a_line_is_told_when_it_is_printed() -> None:
@@ -58,8 +58,8 @@ def test_half_of_a_value_is_told_before_next_entry() -> None:
     half = base64.b64encode(KEY.encode())[:20]
     assert list(output.take(b"it is " + half + b"\n")) == []
     entry = json.dumps({"type": "result", "text": "done"}).encode()
-    told = list(output.take(entry + b"\n"))
-    assert pairs(told) == [
+    result = list(output.take(entry + b"\n"))
+    assert pairs(result) == [
         ("text", {"text": f"it is {REDACTED}"}),
         ("result", {"text": "done"}),
     ]
@@ -69,7 +69,7 @@ def test_half_of_a_value_is_told_before_next_entry() -> None:
 def test_lines_joined_by_values_are_bounded() -> None:
     key = base64.b64encode(KEY.encode()).decode()
     line = key[20:] + "." * 100_000 + key[:20] + "\n"
-    told = texts(JsonlOutput(Masker([KEY])), (line * 30).encode(), 64 * 1024)
-    assert "".join(told).count(".") == 3_000_000
-    assert max(len(text) for text in told) <= LINE_BYTES_MAX
-    assert "".join(told).count(REDACTED) == 30
+    result = texts(JsonlOutput(Masker([KEY])), (line * 30).encode(), 64 * 1024)
+    assert "".join(result).count(".") == 3_000_000
+    assert max(len(text) for text in result) <= LINE_BYTES_MAX
+    assert "".join(result).count(REDACTED) == 30

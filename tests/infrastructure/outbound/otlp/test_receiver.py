@@ -33,7 +33,7 @@ async def sent(server: SpanServer, **headers: str) -> None:
 
 async def test_span_is_sent(server: SpanServer) -> None:
     await sent(server)
-    assert [one.name for one in server.spans] == ["invoke_agent main"]
+    assert [span.name for span in server.spans] == ["invoke_agent main"]
 
 
 @pytest.mark.parametrize("status", [301, 308, 400])

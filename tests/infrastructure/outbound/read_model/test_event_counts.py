@@ -65,7 +65,7 @@ async def test_counts_up_to_every_position_are_right(
     for kept in (0, head // 2, head):
         assert await counts.count_up_to(kept) == kept // block * block
         found = await counts.up_to(range(head + 1))
-        assert [dict(one) for one in found] == [
+        assert [dict(item) for item in found] == [
             dict(tally_of(events[:position])) for position in range(head + 1)
         ]
 
@@ -76,21 +76,21 @@ async def test_counts_of_runs_and_trees_are_right(running: RunningLog) -> None:
     events = await running.events()
     counts = counting(running)
     await counts.count_up_to(len(events) * 2 // 3)
-    trees = {one.envelope.provenance.correlation for one in events} - {None}
-    runs = {one.envelope.provenance.run_id for one in events} - {None}
-    actors = {one.envelope.provenance.actor.kind for one in events}
+    trees = {event.envelope.provenance.correlation for event in events} - {None}
+    runs = {event.envelope.provenance.run_id for event in events} - {None}
+    actors = {event.envelope.provenance.actor.kind for event in events}
     loop = asyncio.get_running_loop()
 
     async def holds(edges: list[int], query: EventQuery) -> None:
         found = await counts.up_to(edges)
-        assert [dict(one) for one in found] == [dict(tally_of(events[:one])) for one in edges]
+        assert [dict(item) for item in found] == [dict(tally_of(events[:edge])) for edge in edges]
         some = await counts.of_some(query, edges)
         meant = [
-            [one for one in events[after:until] if _is_of(one, query)]
+            [event for event in events[after:until] if _is_of(event, query)]
             for after, until in pairwise(edges)
         ]
         assert some.counted_to is None
-        assert [dict(one) for one in some.tallies] == [dict(tally_of(those)) for those in meant]
+        assert [dict(tally) for tally in some.tallies] == [dict(tally_of(those)) for those in meant]
 
     queries = st.builds(
         EventQuery,
@@ -188,8 +188,8 @@ async def test_events_of_long_tree_are_limited(running: RunningLog) -> None:
     await live_at_random(running, 17, rounds=8, at_once=3)
     events = await running.events()
     tree = events[-1].envelope.provenance.correlation
-    whole = [one for one in events if one.envelope.provenance.correlation == tree]
+    whole = [event for event in events if event.envelope.provenance.correlation == tree]
     counts = counting(running, examined_events_max=9)
     found = await counts.of_some(EventQuery(tree=tree), [0, 5, len(events)])
     assert found.counted_to == whole[9].envelope.position
-    assert sum((Counter(one) for one in found.tallies), Counter()) == tally_of(whole[:10])
+    assert sum((Counter(tally) for tally in found.tallies), Counter()) == tally_of(whole[:10])

@@ -99,9 +99,9 @@ async def test_json_lines_become_entries_and_result(run: Run, tmp_path: Path) ->
     ]
     (tmp_path / "lines").write_text("\n".join(lines))
     entries, end = await run(command("cat", "lines", output="jsonl"))
-    *said, warning = pairs(entries)
+    *output, warning = pairs(entries)
     assert warning[1]["source"] == "warning"
-    assert said == [
+    assert output == [
         ("text", {"text": "no json"}),
         ("usage", {"inputTokens": 3, "outputTokens": 4, "model": None}),
         ("result", {"text": "r"}),

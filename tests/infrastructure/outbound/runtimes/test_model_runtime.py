@@ -72,8 +72,8 @@ async def test_model_is_asked_as_planned_and_counted(endpoint: ModelEndpoint) ->
     assert pairs(entries) == [("message", message), ("usage", counted)]
     assert (end.outcome, end.reason, end.result) == ("success", "exit", "hello")
     assert end.usages == (UsageEntry(40, 20, "p/big/one", 60, 0),)
-    (asked,), (body,) = endpoint.server.asked, endpoint.bodies
-    assert asked.headers["authorization"] == f"Bearer {KEY}"
+    (request,), (body,) = endpoint.server.asked, endpoint.bodies
+    assert request.headers["authorization"] == f"Bearer {KEY}"
     assert body["messages"] == [
         {"role": "system", "content": "You are a sub-agent."},
         {"role": "user", "content": "Review it."},
@@ -114,10 +114,10 @@ async def test_nothing_of_server_environment_is_sent(
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     _, end = await ask(endpoint, HELLO)
     assert end.outcome == "success"
-    (asked,) = endpoint.server.asked
-    assert "authorization" not in asked.headers
-    assert "of-the-server" not in str(asked)
-    assert not [name for name in asked.headers if name.startswith("x-")]
+    (request,) = endpoint.server.asked
+    assert "authorization" not in request.headers
+    assert "of-the-server" not in str(request)
+    assert not [name for name in request.headers if name.startswith("x-")]
 
 
 # Counts of tokens.
@@ -218,7 +218,7 @@ async def test_redirect_is_not_followed_with_key(endpoint: ModelEndpoint) -> Non
     launch = model_launch(endpoint.url, KEY, model="m", apiKey="${KEY}", attemptsMax=1)
     _, end = await run_of(launch)
     assert end.outcome == "error"
-    assert {one.target for one in endpoint.server.asked} == {"/v1/chat/completions"}
+    assert {request.target for request in endpoint.server.asked} == {"/v1/chat/completions"}
 
 
 async def test_key_is_masked_in_entries_and_errors(endpoint: ModelEndpoint) -> None:
@@ -403,7 +403,9 @@ async def test_history_has_turns_and_tool_calls_in_order(
     other = transcript(tmp_path / "other.jsonl", message("user", "Sure?"), printed)
     question, called, output, answer, again, sure = await history(endpoint, one, other)
     assert question == {"role": "user", "content": "Add 2 and 3."}
-    ((function, call_id),) = [(one["function"], one["id"]) for one in called["tool_calls"]]
+    ((function, call_id),) = [
+        (tool_call["function"], tool_call["id"]) for tool_call in called["tool_calls"]
+    ]
     assert (function["name"], json.loads(function["arguments"])) == ("add", {"a": 2})
     assert (output["role"], output["content"], output["tool_call_id"]) == ("tool", "5", call_id)
     assert answer == {"role": "assistant", "content": "It is 5."}
@@ -426,7 +428,7 @@ async def test_history_shortens_texts_and_fits_names(
     _, called, output = await history(
         endpoint, transcript(tmp_path / "a.jsonl", message("user", "Look."), long)
     )
-    (name,) = [one["function"]["name"] for one in called["tool_calls"]]
+    (name,) = [tool_call["function"]["name"] for tool_call in called["tool_calls"]]
     assert re.fullmatch("[a-zA-Z0-9_-]{1,64}", name)
     assert re.search(r"x \[…\d+ characters more\]$", output["content"])
     assert len(output["content"]) < 101_000
@@ -438,7 +440,7 @@ async def test_long_history_begins_with_a_later_question(
     monkeypatch.setattr(f"{RUNTIMES}.model_history.HISTORY_CHARACTERS_MAX", 300)
     old = transcript(tmp_path / "old.jsonl", message("user", "old" * 99), message("assistant", "a"))
     new = transcript(tmp_path / "new.jsonl", message("user", "new"), message("assistant", "b"))
-    assert [one["content"] for one in await history(endpoint, old, new)] == ["new", "b"]
+    assert [event["content"] for event in await history(endpoint, old, new)] == ["new", "b"]
 
 
 async def test_only_end_of_large_file_is_read(
@@ -446,8 +448,8 @@ async def test_only_end_of_large_file_is_read(
 ) -> None:
     monkeypatch.setattr(f"{RUNTIMES}.model_history._TAIL_BYTES_MAX", 250)
     turns = [message("user", f"question {number}") for number in range(50)]
-    told = await history(endpoint, transcript(tmp_path / "a.jsonl", *turns))
-    assert [one["content"] for one in told] == ["question 48", "question 49"]
+    result = await history(endpoint, transcript(tmp_path / "a.jsonl", *turns))
+    assert [answer["content"] for answer in result] == ["question 48", "question 49"]
 
 
 async def test_missing_history_is_a_failure(endpoint: ModelEndpoint, tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ async def run_of(launch: Launch) -> tuple[list[TranscriptEntry], RuntimeEnd]:
 
 
 def offered(body: Mapping[str, Any]) -> set[str]:
-    return {one["function"]["name"] for one in body.get("tools", ())}
+    return {tool["function"]["name"] for tool in body.get("tools", ())}
 
 
 async def test_tool_is_called_by_name_of_its_server(
@@ -106,7 +106,7 @@ async def test_wrong_arguments_are_told_to_model(
 ) -> None:
     endpoint.answers("m", said(call("desk_add", one="x"), calls=True), said(text("I give up.")))
     entries, end = await run_of(with_tools(endpoint, tools))
-    assert [one.kind for one in entries] == ["tool", "message"]
+    assert [entry.kind for entry in entries] == ["tool", "message"]
     assert "other" in str(entries[0].body["output"])
     assert (end.result, tools.calls) == ("I give up.", [])
 
@@ -115,7 +115,7 @@ async def test_call_that_is_no_json_is_kept(endpoint: ModelEndpoint, tools: Tool
     broken = call("desk_add").replace(b'"arguments": "{}"', b'"arguments": "{one: "')
     endpoint.answers("m", said(broken, calls=True), said(text("I give up.")))
     entries, end = await run_of(with_tools(endpoint, tools))
-    assert [one.kind for one in entries] == ["tool", "message"]
+    assert [entry.kind for entry in entries] == ["tool", "message"]
     assert (entries[0].body["input"], end.result) == ("{one: ", "I give up.")
 
 
@@ -132,7 +132,10 @@ async def test_redirect_of_tool_server_is_not_followed(endpoint: ModelEndpoint) 
     elsewhere = endpoint.server.at("/elsewhere", b"")
     url = endpoint.server.at("/mcp", redirect(elsewhere, "307 Temporary Redirect"))
     _, end = await run_of(model_launch(endpoint.url, model="m", mcpServers={"desk": {"url": url}}))
-    assert (end.outcome, {one.target for one in endpoint.server.asked}) == ("error", {"/mcp"})
+    assert (end.outcome, {request.target for request in endpoint.server.asked}) == (
+        "error",
+        {"/mcp"},
+    )
 
 
 async def test_token_repeated_by_tool_is_masked(endpoint: ModelEndpoint, tools: ToolServer) -> None:
@@ -180,7 +183,7 @@ async def test_turn_ends_where_it_yields(endpoint: ModelEndpoint, tools: ToolSer
     yields = said(text("I wait for them."), call("sessions_yield"), calls=True)
     endpoint.answers("m", yields, said(text("never said")))
     entries, end = await run_of(as_spawnlogs_own(endpoint, tools))
-    assert [one.kind for one in entries] == ["message", "tool"]
+    assert [entry.kind for entry in entries] == ["message", "tool"]
     assert (end.outcome, end.result) == ("success", "I wait for them.")
     assert len(endpoint.bodies) == 1
 
@@ -196,14 +199,14 @@ async def test_nothing_is_asked_without_own_tools(endpoint: ModelEndpoint) -> No
 def test_own_tools_are_those_of_the_catalogue() -> None:
     from infrastructure.outbound.runtimes.model_tools import OWN_TOOLS
 
-    assert set(OWN_TOOLS) == {one.name for one in TOOLS}
+    assert set(OWN_TOOLS) == {tool.name for tool in TOOLS}
 
 
 async def test_output_of_tool_is_limited(endpoint: ModelEndpoint, tools: ToolServer) -> None:
     endpoint.answers("m", said(call("desk_long", characters=1_100_000), calls=True))
     entries, end = await run_of(with_tools(endpoint, tools))
     assert (end.outcome, end.reason) == ("error", "output_limit"), end.error
-    assert [one.body["name"] for one in entries if one.kind == "tool"] == ["desk_long"]
+    assert [entry.body["name"] for entry in entries if entry.kind == "tool"] == ["desk_long"]
     assert entries[-1].body["output"] is None
 
 

@@ -59,7 +59,7 @@ async def test_script_without_pauses_is_ready_once_it_may_play() -> None:
     session.go()
     ready = session.ready_entries()
     assert ready is not None
-    assert [one.body["text"] for one in ready] == ["hello", "bye"]
+    assert [item.body["text"] for item in ready] == ["hello", "bye"]
     rest, end = await all_of(session)
     assert (rest, end.outcome, end.result) == ([], "success", "bye")
     assert session.ready_entries() is None

@@ -93,7 +93,7 @@ async def test_name_is_judged_again_after_redirect() -> None:
         server.at("/there", answer(b"text"))
         uri = server.at("/p", redirect("/there"), "rebinding.test")
         assert await error_of(names, uri) == LINK_LOCAL
-        assert [one.target for one in server.asked] == ["/p"]
+        assert [request.target for request in server.asked] == ["/p"]
 
 
 async def test_one_bad_address_refuses_name() -> None:
@@ -157,12 +157,12 @@ async def test_hanging_lookup_does_not_block_exit() -> None:
     )
     try:
         async with asyncio.timeout(20):
-            said, _ = await process.communicate()
+            output, _ = await process.communicate()
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    assert said == b"Script execution timed out after 0.1 seconds\n"
+    assert output == b"Script execution timed out after 0.1 seconds\n"
     assert process.returncode == 0
 
 

@@ -68,12 +68,12 @@ async def test_a_decision_is_made_again_from_its_record(
     remote = HttpScripts(source)
     served = ScriptsByUri(LocalFileScripts(launcher, source, server=SERVER), remote)
     spawn, agent = run_of(requested()), pinned.configuration.effective_agent("main")
-    told = await ContextGatherer(served).gather(spawn, agent, "task", pinned, text_store)
+    result = await ContextGatherer(served).gather(spawn, agent, "task", pinned, text_store)
 
-    texts = {one.ref.id: one.text for one in text_store.contents}
-    configured = {one.id: one for one in agent.context_scripts}
+    texts = {content.ref.id: content.text for content in text_store.contents}
+    configured = {context_script.id: context_script for context_script in agent.context_scripts}
     proposed = []
-    for receipt in told.receipts:
+    for receipt in result.receipts:
         script = configured[receipt.id]
         output = texts[receipt.output.id] if receipt.output else ""
         error = texts[receipt.error.id] if receipt.error else None
@@ -92,6 +92,6 @@ async def test_a_decision_is_made_again_from_its_record(
         if reading.override is not None:
             proposed.append(OverrideCandidate(script.id, script.priority, reading.override))
     choice = choose_override("main", proposed, pinned.configuration.agent_ids())
-    assert evaluated_candidates(choice) == told.candidates
-    assert choice.agent_id == told.override_to == "other"
-    assert len(told.candidates) == 4
+    assert evaluated_candidates(choice) == result.candidates
+    assert choice.agent_id == result.override_to == "other"
+    assert len(result.candidates) == 4

@@ -48,25 +48,25 @@ async def test_get_has_variables_in_query(server: ScriptServer) -> None:
     )
     assert (finished.output, finished.error, finished.status_code) == ("text", None, 200)
     assert finished.exit_code is None
-    (asked,) = server.asked
-    assert asked.method == "GET"
-    assert asked.target == "/p?x=1&k=a%26b%3D%20%C3%A9%2F&tag=&c=%7B%22a%22%3A1%7D"
-    assert asked.headers["host"] == f"127.0.0.1:{server.port}"
-    assert asked.headers["idempotency-key"] == "the-run:script:s"
-    assert asked.headers["spawnlog-attempt"] == "2"
-    assert asked.headers["accept-encoding"] == "identity"
-    assert asked.headers["accept"].startswith("application/json")
-    assert not {"content-type", "authorization"} & set(asked.headers)
+    (request,) = server.asked
+    assert request.method == "GET"
+    assert request.target == "/p?x=1&k=a%26b%3D%20%C3%A9%2F&tag=&c=%7B%22a%22%3A1%7D"
+    assert request.headers["host"] == f"127.0.0.1:{server.port}"
+    assert request.headers["idempotency-key"] == "the-run:script:s"
+    assert request.headers["spawnlog-attempt"] == "2"
+    assert request.headers["accept-encoding"] == "identity"
+    assert request.headers["accept"].startswith("application/json")
+    assert not {"content-type", "authorization"} & set(request.headers)
 
 
 @pytest.mark.parametrize("method", ["post", "PUT", "patch"])
 async def test_post_has_variables_in_json_body(server: ScriptServer, method: str) -> None:
     uri = server.at("/p", answer(b"text"))
     await call(uri, method=method, argMap={"k": "task", "tag": "label"}, variables={"task": "é"})
-    (asked,) = server.asked
-    assert (asked.method, asked.target) == (method.upper(), "/p")
-    assert asked.headers["content-type"] == "application/json"
-    assert json.loads(asked.body) == {"k": "é"}
+    (request,) = server.asked
+    assert (request.method, request.target) == (method.upper(), "/p")
+    assert request.headers["content-type"] == "application/json"
+    assert json.loads(request.body) == {"k": "é"}
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
@@ -74,9 +74,9 @@ async def test_call_without_variables_has_no_query_or_body(
     server: ScriptServer, method: str
 ) -> None:
     await call(server.at("/p", answer(b"text")), method=method)
-    (asked,) = server.asked
-    assert (asked.target, asked.body) == ("/p", b"")
-    assert "content-type" not in asked.headers
+    (request,) = server.asked
+    assert (request.target, request.body) == ("/p", b"")
+    assert "content-type" not in request.headers
 
 
 async def test_user_and_password_of_uri_become_header(server: ScriptServer) -> None:
@@ -166,7 +166,7 @@ async def test_calls_at_once_are_limited(
     go.set()
     finished = await asyncio.gather(*calls)
     assert late.error == "Script execution timed out after 0.3 seconds"
-    assert [one.error for one in finished] == [None] * 4
+    assert [item.error for item in finished] == [None] * 4
     assert most == 2
 
 
@@ -213,7 +213,7 @@ async def test_redirect_elsewhere_is_refused(server: ScriptServer, location: str
     server.at("/there", answer(b"here"))
     finished = await call(server.at("/p", redirect(location.format(port=server.port))))
     assert (finished.error, finished.raw) == (why, b"")
-    assert {one.target for one in server.asked} == {"/p"}
+    assert {request.target for request in server.asked} == {"/p"}
     assert len(server.asked) == (4 if location == "/p" else 1)
 
 
@@ -321,4 +321,6 @@ async def test_certificate_is_verified_for_name_of_url() -> None:
         scripts = HttpScripts(source_in(Path("/")), resolve=here)
         errors.append((await scripts.run(script_run(right))).error)
     assert errors == [None, distrusted, None, distrusted]
-    assert [one.headers["host"] for one in server.asked] == [f"right.test:{server.port}"] * 2
+    assert [request.headers["host"] for request in server.asked] == [
+        f"right.test:{server.port}"
+    ] * 2

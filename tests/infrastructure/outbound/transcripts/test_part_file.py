@@ -48,7 +48,7 @@ def interrupted(folders: TranscriptFolders, act: Callable[[], object]) -> None:
 
 def held_below(folder: Path) -> set[str]:
     """Return the descriptors of this process below the folder; others come and go."""
-    return {one for one in open_descriptors() if str(folder) in one}
+    return {item for item in open_descriptors() if str(folder) in item}
 
 
 def test_failed_file_leaves_nothing(folders: TranscriptFolders, tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_file_of_another_server_is_not_removed(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="another file has taken the place"):
         write(folders)
     place = tmp_path / "transcripts" / "main"
-    assert [one.name for one in place.iterdir()] == ["x.jsonl"]
+    assert [path.name for path in place.iterdir()] == ["x.jsonl"]
     assert (place / "x.jsonl").read_bytes() == folders.other
 
 
@@ -120,7 +120,7 @@ def test_each_of_several_files_is_whole_or_absent(
     *written, failure, is_there = write_known_files(folders, "main", [*files, in_way, unknown])
     assert (written, is_there) == ([True, True], False)
     assert isinstance(failure, IsADirectoryError)
-    assert sorted(one.name for one in place.iterdir()) == ["a.jsonl", "b.jsonl", "c.jsonl"]
+    assert sorted(path.name for path in place.iterdir()) == ["a.jsonl", "b.jsonl", "c.jsonl"]
     assert (place / "b.jsonl").read_bytes() == b"ok\n"
 
 
@@ -135,7 +135,7 @@ def test_parts_of_the_dead_go(folders: TranscriptFolders, tmp_path: Path) -> Non
     for name in (*left, *kept):
         (place / name).write_bytes(b"half")
     drop_parts_of_the_dead(folders, str(place / archived))
-    assert sorted(one.name for one in place.iterdir()) == sorted(kept)
+    assert sorted(path.name for path in place.iterdir()) == sorted(kept)
 
 
 def test_folder_moved_under_several_files_keeps_nothing(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_folder_moved_under_several_files_keeps_nothing(tmp_path: Path) -> None:
     descriptors = held_below(tmp_path)
     files = [KnownFile(f"{name}.jsonl", 3, b"ok\n") for name in "ab"]
     failures = write_known_files(folders, "main", files)
-    assert [isinstance(one, OSError) for one in failures] == [True, True]
+    assert [isinstance(failure, OSError) for failure in failures] == [True, True]
     assert list((tmp_path / "moved").iterdir()) == []
     assert held_below(tmp_path) == descriptors
 

@@ -201,11 +201,11 @@ UNUSABLE: list[tuple[bytes, str]] = [
 @pytest.mark.process
 @pytest.mark.parametrize(("answer", "why"), UNUSABLE, ids=range(len(UNUSABLE)))
 async def test_unusable_answer_becomes_an_error(answer: bytes, why: str) -> None:
-    (said,), seen = await relay(lambda _: answer, LIST, token="secret-token")
-    assert said["id"] == 1
-    assert why in said["error"]["message"]
+    (output,), seen = await relay(lambda _: answer, LIST, token="secret-token")
+    assert output["id"] == 1
+    assert why in output["error"]["message"]
     assert "secret-token" in seen[0]
-    assert "secret-token" not in str(said)
+    assert "secret-token" not in str(output)
 
 
 @pytest.mark.process
@@ -213,8 +213,8 @@ async def test_error_without_id_gets_that_of_its_request() -> None:
     error = {"code": -32600, "message": "no such version"}
     body = json.dumps({"jsonrpc": "2.0", "id": None, "error": error})
     refused = document("400 No", "application/json", body)
-    said, _ = await relay(lambda _: refused, LIST)
-    assert said == [{"jsonrpc": "2.0", "id": 1, "error": error}]
+    output, _ = await relay(lambda _: refused, LIST)
+    assert output == [{"jsonrpc": "2.0", "id": 1, "error": error}]
 
 
 @pytest.mark.process
@@ -227,8 +227,8 @@ async def test_headers_have_agreed_version_and_session() -> None:
         LIST,
         session="agent:main:übung ",
     )
-    assert ["mcp-protocol-version: 2025-06-18" in one.lower() for one in seen] == [False, True]
-    assert all("Spawnlog-Session: agent:main:übung\r\n" in one for one in seen)
+    assert ["mcp-protocol-version: 2025-06-18" in text.lower() for text in seen] == [False, True]
+    assert all("Spawnlog-Session: agent:main:übung\r\n" in item for item in seen)
 
 
 @pytest.mark.process
@@ -279,10 +279,10 @@ async def test_call_over_limit_is_answered_at_once(monkeypatch: pytest.MonkeyPat
         relayed = Relayed(url)
         for number in (*range(CALLS_MAX + 1), 0):
             relayed.say(id=number, method="tools/call")
-        said = await relayed.end()
-    assert [one["id"] for one in said] == [CALLS_MAX, 0, *range(CALLS_MAX)]
-    assert "the input ended" in said[-1]["error"]["message"]
-    assert f"{CALLS_MAX} requests are in progress" in said[0]["error"]["message"]
+        output = await relayed.end()
+    assert [line["id"] for line in output] == [CALLS_MAX, 0, *range(CALLS_MAX)]
+    assert "the input ended" in output[-1]["error"]["message"]
+    assert f"{CALLS_MAX} requests are in progress" in output[0]["error"]["message"]
 
 
 @pytest.mark.process
@@ -311,8 +311,8 @@ async def test_input_comes_in_pieces_and_output_may_be_closed() -> None:
             refused = json.loads(await relay.stdout.readline())
             assert (refused["id"], refused["error"]["code"]) == (None, -32700)
             relay.stdin.write(line[cut:])
-            said = json.loads(await relay.stdout.readline())
-            assert said == {"jsonrpc": "2.0", "id": 1, "result": {"a": "ü"}}
+            answer = json.loads(await relay.stdout.readline())
+            assert answer == {"jsonrpc": "2.0", "id": 1, "result": {"a": "ü"}}
             assert json.loads(seen[0].partition("\r\n\r\n")[2])["params"] == {"x": "ü"}
             relay.stdout._transport.close()  # type: ignore[attr-defined]
             ended = asyncio.ensure_future(relay.wait())

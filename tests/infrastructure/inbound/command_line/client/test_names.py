@@ -36,7 +36,7 @@ SAME = [
     RunNames(MIDDLE, "same", None, "2026-03-01T09:00:00Z", "failed"),
 ]
 MANY = [RunNames(f"dddd000{i}-0000-4000-8000-000000000000", "many") for i in range(8)]
-REFUSED = [RunNames(one, "same", status="refused") for one in (NEWEST, MIDDLE)]
+REFUSED = [RunNames(item, "same", status="refused") for item in (NEWEST, MIDDLE)]
 
 
 def chosen(name: str, runs: list[RunNames]) -> RunMatch:
@@ -224,6 +224,6 @@ def test_what_if_sends_time_ago_and_run_id(spawnlog: Command, api: RecordedApi) 
     api.on("GET", "/v1/runs", Reply({"items": [{"runId": NEWEST, "label": "late"}]}))
     result = spawnlog("what-if", "--set", "/a=1", "--since", "2w", "--run", "late")
     assert result.exit_code == 0, result.output
-    asked = next(one for one in api.asked if one.path == "/v1/what-if")
-    assert asked.body["from"] == "2w"
-    assert asked.body["filter"]["runId"] == NEWEST
+    request = next(request for request in api.asked if request.path == "/v1/what-if")
+    assert request.body["from"] == "2w"
+    assert request.body["filter"]["runId"] == NEWEST

@@ -42,9 +42,9 @@ def positions(lines: str) -> list[int]:
 
 
 def test_list_reads_pages_until_limit(spawnlog: Command, api: RecordedApi) -> None:
-    def page(asked: Asked) -> Reply:
-        after = int(asked.query.get("after", 0))
-        last = after + min(int(asked.query["limit"]), 500)
+    def page(request: Asked) -> Reply:
+        after = int(request.query.get("after", 0))
+        last = after + min(int(request.query["limit"]), 500)
         items = [event(number) for number in range(after + 1, last + 1)]
         return Reply({"items": items, "nextAfter": last, "head": 5000})
 
@@ -53,14 +53,14 @@ def test_list_reads_pages_until_limit(spawnlog: Command, api: RecordedApi) -> No
     result = spawnlog("event", "list", "--limit", "600", *types)
     assert len(result.stdout.splitlines()) == 601
     assert api.asked[0].query["types"] == "RunQueued,RunEnded"
-    assert [asked.query.get("after") for asked in api.asked] == [None, "500"]
+    assert [request.query.get("after") for request in api.asked] == [None, "500"]
     assert "--after 600" in result.stderr
 
 
 def test_newest_events_are_read_backwards(spawnlog: Command, api: RecordedApi) -> None:
-    def page(asked: Asked) -> Reply:
-        end = int(asked.query.get("before", 4001)) - 1
-        first = end - min(int(asked.query["limit"]), 500) + 1
+    def page(request: Asked) -> Reply:
+        end = int(request.query.get("before", 4001)) - 1
+        first = end - min(int(request.query["limit"]), 500) + 1
         items = [event(number) for number in range(end, first - 1, -1)]
         return Reply({"items": items, "nextAfter": end, "nextBefore": first, "head": 5000})
 
@@ -68,8 +68,11 @@ def test_newest_events_are_read_backwards(spawnlog: Command, api: RecordedApi) -
     result = spawnlog("event", "list", "--newest", "--limit", "600", "--actor", "admin")
     lines = result.stdout.splitlines()
     assert (len(lines), lines[1].split()[0]) == (601, "4000")
-    asked = [(one.query.get("before"), one.query["order"], one.query["actor"]) for one in api.asked]
-    assert asked == [(None, "desc", "admin"), ("3501", "desc", "admin")]
+    requests = [
+        (request.query.get("before"), request.query["order"], request.query["actor"])
+        for request in api.asked
+    ]
+    assert requests == [(None, "desc", "admin"), ("3501", "desc", "admin")]
     assert "--before 3401" in result.stderr
     spawnlog("event", "list", "--before", "5", "--at", "pos:9", "--limit", "1")
     assert [api.asked[-1].query.get(name) for name in ("before", "at", "order")] == [
@@ -81,7 +84,7 @@ def test_oldest_page_is_the_last(spawnlog: Command, api: RecordedApi) -> None:
     last = Reply({"items": [event(2), event(1)], "nextAfter": 2, "nextBefore": None, "head": 900})
     api.on("GET", LIST, last)
     found = json.loads(spawnlog("event", "list", "--before", "3", "-o", "json").stdout)
-    assert ([one["position"] for one in found["items"]], found["more"]) == ([2, 1], False)
+    assert ([item["position"] for item in found["items"]], found["more"]) == ([2, 1], False)
     assert len(api.asked) == 1
 
 
@@ -137,7 +140,7 @@ def test_following_resumes_after_last_event(
             while True:
                 found.append(next(events)["position"])
     assert found == seen
-    assert [asked.headers.get("last-event-id") for asked in api.asked] == [None, *resumed]
+    assert [request.headers.get("last-event-id") for request in api.asked] == [None, *resumed]
     assert api.asked[0].query == query
     assert api.asked[0].headers["accept"] == "text/event-stream"
 
@@ -161,8 +164,8 @@ def test_following_needs_a_stream_at_first(
 def test_ctrl_c_ends_following_without_traceback(api: RecordedApi) -> None:
     held = threading.Event()
 
-    def hold(asked: Asked) -> Reply:
-        if asked.headers.get("last-event-id") is None:
+    def hold(request: Asked) -> Reply:
+        if request.headers.get("last-event-id") is None:
             return streamed(5)
         held.wait(20)
         return streamed(6)
@@ -211,7 +214,7 @@ def breakpoint_at(position: int) -> dict[str, Any]:
 def found(*numbers: int, cursor: str | None = None, method: str = "scan") -> Reply:
     answer = {"method": method, "eventsRead": 100, "reads": 2, "searchedTo": 400}
     bounds = {"fromPosition": 0, "toPosition": 900, "nextCursor": cursor}
-    return Reply({"items": [breakpoint_at(one) for one in numbers], **answer, **bounds})
+    return Reply({"items": [breakpoint_at(number) for number in numbers], **answer, **bounds})
 
 
 def test_find_shows_first_difference(spawnlog: Command, api: RecordedApi) -> None:
@@ -229,8 +232,8 @@ def test_find_shows_first_difference(spawnlog: Command, api: RecordedApi) -> Non
 def test_find_searches_on_until_found(spawnlog: Command, api: RecordedApi) -> None:
     api.on("GET", FIND, found(cursor="a"), found(cursor="b"), found(800))
     result = spawnlog("event", "find", "--rule", "active-children", "-o", "json")
-    assert [asked.query.get("cursor") for asked in api.asked] == [None, "a", "b"]
-    assert {asked.query["rule"] for asked in api.asked} == {"active_children"}
+    assert [request.query.get("cursor") for request in api.asked] == [None, "a", "b"]
+    assert {request.query["rule"] for request in api.asked} == {"active_children"}
     shown = json.loads(result.stdout)
     assert (shown["eventsRead"], shown["reads"], shown["more"]) == (300, 6, False)
     assert [item["position"] for item in shown["items"]] == [800]
@@ -252,13 +255,13 @@ def test_find_last_reads_every_page(spawnlog: Command, api: RecordedApi) -> None
 
 
 def test_find_reads_pages_until_limit(spawnlog: Command, api: RecordedApi) -> None:
-    def page(asked: Asked) -> Reply:
-        start, size = int(asked.query.get("cursor", 0)), int(asked.query["limit"])
+    def page(request: Asked) -> Reply:
+        start, size = int(request.query.get("cursor", 0)), int(request.query["limit"])
         return found(*range(start + 1, start + size + 1), cursor=str(start + size))
 
     api.on("GET", FIND, page)
     result = spawnlog("event", "find", "--field", "stage", "--changes", "--limit", "150")
-    assert [asked.query["limit"] for asked in api.asked] == ["100", "50"]
+    assert [request.query["limit"] for request in api.asked] == ["100", "50"]
     assert api.asked[0].query["changes"] == "true"
     lines = result.stdout.splitlines()
     assert lines[0].split() == ["POSITION", "TIME", "RUN", "EVENT", "BEFORE", "AFTER"]
@@ -315,6 +318,6 @@ def test_histogram_shows_events_ends_and_refusals(api: RecordedApi, spawnlog: Co
     assert "2 success, 1 error" in third
     assert third.endswith("7 active_children")
     query = {"buckets": "3", "by": "time", "from": "pos:0", "tree": "main"}
-    assert [dict(asked.query) for asked in api.asked] == [query]
+    assert [dict(request.query) for request in api.asked] == [query]
     assert "only counted" not in shown.stderr
     assert "only counted up to position 44" in spawnlog("event", "histogram").stderr

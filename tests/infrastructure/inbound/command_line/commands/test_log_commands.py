@@ -69,9 +69,9 @@ class Operations:
         return self.configured
 
     def verify(
-        self, options: ServeOptions, asked: VerifyOptions, on_progress: OnVerifyProgress
+        self, options: ServeOptions, verify_options: VerifyOptions, on_progress: OnVerifyProgress
     ) -> VerifyReport:
-        self.arguments.append(asked)
+        self.arguments.append(verify_options)
         for position in (10, 20, 30):
             on_progress(10, position, 30)
         self._record(options)

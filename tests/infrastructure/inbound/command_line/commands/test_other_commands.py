@@ -74,8 +74,8 @@ def test_state_is_shown_as_of_a_moment(command: str, spawnlog: Command, api: Rec
     api.on("GET", AS_OF[command], Reply({"items": [item], "agents": [], "runId": FIRST}))
     result = spawnlog(*command.split(), "--at", at)
     assert result.exit_code == 0, result.output
-    (asked,) = [one for one in api.asked if one.path == AS_OF[command]]
-    assert asked.query["at"] == at
+    (request,) = [request for request in api.asked if request.path == AS_OF[command]]
+    assert request.query["at"] == at
     assert "#1" not in result.stdout
 
 
@@ -89,8 +89,8 @@ def test_pages_of_past_have_one_position(spawnlog: Command, api: RecordedApi) ->
     api.on("GET", "/v1/announcements", first, empty, last)
     result = spawnlog("announcement", "list", "--state", "due", "--at", "-5m", "-o", "jsonl")
     assert len(result.stdout.splitlines()) == 2
-    assert [one.query["at"] for one in api.asked] == ["-5m", "pos:40", "pos:40"]
-    assert {one.query["state"] for one in api.asked} == {"due"}
+    assert [request.query["at"] for request in api.asked] == ["-5m", "pos:40", "pos:40"]
+    assert {request.query["state"] for request in api.asked} == {"due"}
 
 
 def test_ledger_shows_each_delivery(spawnlog: Command, api: RecordedApi) -> None:

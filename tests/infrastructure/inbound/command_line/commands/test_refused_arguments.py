@@ -95,7 +95,7 @@ REFUSED: list[tuple[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("words", "text"), REFUSED, ids=[one[0][:60] for one in REFUSED])
+@pytest.mark.parametrize(("words", "text"), REFUSED, ids=[item[0][:60] for item in REFUSED])
 def test_unusable_arguments_are_refused(
     words: str, text: str, spawnlog: Command, api: RecordedApi
 ) -> None:

@@ -14,7 +14,7 @@ AT = "2026-03-01T09:30:00Z"
 
 
 def posts(api: RecordedApi) -> list[str]:
-    return [asked.path for asked in api.asked if asked.method == "POST"]
+    return [request.path for request in api.asked if request.method == "POST"]
 
 
 # Lists.
@@ -38,15 +38,15 @@ def test_filtered_list_has_no_places(spawnlog: Command, api: RecordedApi) -> Non
 
 
 def test_long_list_is_read_in_pages(spawnlog: Command, api: RecordedApi) -> None:
-    def page(asked: Asked) -> Reply:
-        start = int(asked.query.get("cursor", 0))
-        size = int(asked.query["limit"])
+    def page(request: Asked) -> Reply:
+        start = int(request.query.get("cursor", 0))
+        size = int(request.query["limit"])
         runs = [run_of(FIRST, label=f"run-{start + offset}") for offset in range(size)]
         return Reply({"items": runs, "nextCursor": str(start + size)})
 
     api.on("GET", "/v1/runs", page)
     result = spawnlog("run", "list", "--limit", "700", "--output", "jsonl")
-    assert [asked.query["limit"] for asked in api.asked] == ["500", "200"]
+    assert [request.query["limit"] for request in api.asked] == ["500", "200"]
     labels = [json.loads(line)["label"] for line in result.stdout.splitlines()]
     assert labels == [f"run-{number}" for number in range(700)]
     printed = json.loads(spawnlog("run", "list", "--limit", "1", "-o", "json").stdout)
@@ -77,8 +77,8 @@ def test_list_has_column_only_if_it_is_used(
 
 @pytest.mark.parametrize("name", ["last", "#1", "1111", "harbour", KEY, FIRST])
 def test_run_is_found_by_every_kind_of_name(name: str, spawnlog: Command, api: RecordedApi) -> None:
-    def runs(asked: Asked) -> Reply:
-        wanted = asked.query.get("label")
+    def runs(request: Asked) -> Reply:
+        wanted = request.query.get("label")
         found = run_of(FIRST, label="harbour")
         return listed(*([found] if wanted in (None, "harbour") else []))
 
@@ -93,11 +93,11 @@ def test_run_is_found_by_every_kind_of_name(name: str, spawnlog: Command, api: R
 
 
 def test_name_beyond_searched_runs_is_not_guessed(spawnlog: Command, api: RecordedApi) -> None:
-    def page(asked: Asked) -> Reply:
-        if "label" in asked.query:
+    def page(request: Asked) -> Reply:
+        if "label" in request.query:
             return listed()
         runs = [
-            run_of(f"{SECOND[:-1]}{number % 10}") for number in range(int(asked.query["limit"]))
+            run_of(f"{SECOND[:-1]}{number % 10}") for number in range(int(request.query["limit"]))
         ]
         return Reply({"items": runs, "nextCursor": "further"})
 
@@ -187,11 +187,13 @@ def entry(sequence: int, kind: str = "text", **body: Any) -> dict[str, Any]:
 
 
 def test_transcript_is_read_to_its_end(spawnlog: Command, api: RecordedApi) -> None:
-    def page(asked: Asked) -> Reply:
-        after = int(asked.query.get("after", 0))
-        numbers = range(after + 1, min(after + int(asked.query["limit"]), 60) + 1)
+    def page(request: Asked) -> Reply:
+        after = int(request.query.get("after", 0))
+        numbers = range(after + 1, min(after + int(request.query["limit"]), 60) + 1)
         text = "line {}\x1b[1m".format
-        items = [entry(one, "message", role="assistant", text=text(one)) for one in numbers]
+        items = [
+            entry(number, "message", role="assistant", text=text(number)) for number in numbers
+        ]
         return Reply({"items": items, "nextAfter": items[-1]["sequence"] if items else after})
 
     api.on("GET", f"{RUN}/transcript", page)
@@ -249,7 +251,7 @@ def test_stop_by_exact_name_asks_nothing(spawnlog: Command, api: RecordedApi) ->
     assert spawnlog("run", "stop", "harbour").exit_code == 0
     result = spawnlog("run", "stop", FIRST, "--reason", "enough")
     assert (result.exit_code, result.stdout) == (0, f"run {FIRST} is stopped\n")
-    stop = [asked for asked in api.asked if asked.method == "POST"][-1]
+    stop = [request for request in api.asked if request.method == "POST"][-1]
     assert stop.body == {"reason": "enough"}
     assert len(stop.headers["idempotency-key"]) == 36
 
@@ -303,8 +305,8 @@ def test_explanation_is_a_line_for_each_rule(spawnlog: Command, api: RecordedApi
     assert lines[3].split()[:3] == ["active_children", "not", "judged"]
     assert lines[-2:] == ["refused by rule depth (forbidden):", REFUSAL]
     assert f"run {FIRST}, refused, under configuration revision 3" in result.stderr
-    told = "Use agents_list to see allowed agent ids."
-    api.on("GET", EXPLAIN, explanation(refused={"rule": "agent_known", "text": told}))
+    text = "Use agents_list to see allowed agent ids."
+    api.on("GET", EXPLAIN, explanation(refused={"rule": "agent_known", "text": text}))
     assert "Use `spawnlog agent list` to see" in spawnlog("run", "explain", FIRST).stdout
     api.on("GET", EXPLAIN, explanation(refused=None, stage="queued"))
     assert len(spawnlog("run", "explain", FIRST).stdout.splitlines()) == 4
@@ -346,7 +348,7 @@ def test_history_is_a_line_for_each_event(spawnlog: Command, api: RecordedApi) -
     assert lines[0].split() == ["POSITION", "VERSION", "TIME", "EVENT", "BY", "CHANGES"]
     assert "stage=requested" in lines[1]
     assert lines[2].split()[:2] == ["20", "2"]
-    assert [one.query["after"] for one in api.asked] == ["0", "1"]
+    assert [request.query["after"] for request in api.asked] == ["0", "1"]
     assert (api.asked[0].query["at"], api.asked[0].query["field"]) == ("pos:9", "/a/b")
 
 
@@ -399,7 +401,7 @@ def test_diff_is_a_line_for_each_change(spawnlog: Command, api: RecordedApi) -> 
     assert lines[1].endswith("status=refused, rule=depth")
     assert "stage=ended" in lines[2]
     assert "pos:5 to pos:20: 1 added, 0 removed, 1 changed" in result.stderr
-    first, second = (asked.query for asked in api.asked)
+    first, second = (request.query for request in api.asked)
     assert {"from": "5m", "to": "pos:20", "tree": "main"}.items() <= first.items()
     assert second["cursor"] == "c"
     api.on("GET", "/v1/diff", diff_page(removed=[item(FIRST)]))
@@ -505,7 +507,7 @@ def test_step_ends_with_its_input(spawnlog: Command, api: RecordedApi) -> None:
     assert spawnlog("run", "step", FIRST, given="").exit_code == 0
     result = spawnlog("run", "step", FIRST, "-o", "jsonl", given="n\n")
     steps = [json.loads(line) for line in result.stdout.splitlines()]
-    assert [one["version"] for one in steps] == [1, 2]
+    assert [step["version"] for step in steps] == [1, 2]
     assert steps[1]["state"]["stage"] == "queued"
     assert steps[1]["changes"] == [{"field": "stage", "before": "requested", "after": "queued"}]
     api.on("GET", HISTORY, history([]))
@@ -524,7 +526,9 @@ def test_step_shows_other_events_of_tree(spawnlog: Command, api: RecordedApi) ->
     assert "run:other" in result.stdout
     assert "run:later" not in result.stdout
     assert f"run:{FIRST}" not in result.stdout
-    asked = [one for one in api.asked if one.path == "/v1/events"]
-    assert [(one.query["after"], one.query["tree"]) for one in asked] == [("10", "agent:main:main")]
+    requests = [request for request in api.asked if request.path == "/v1/events"]
+    assert [(request.query["after"], request.query["tree"]) for request in requests] == [
+        ("10", "agent:main:main")
+    ]
     api.on("GET", "/v1/events", problem(403, code="not_permitted", detail="only one run"))
     assert "only one run" in spawnlog("run", "step", FIRST, given="n\nt\n").stdout

@@ -43,15 +43,15 @@ def file(tmp_path: Path) -> Path:
 def answered(spawnlog: Command, file: Path, *arguments: str) -> dict[str, Any]:
     result = spawnlog("script", "test", *arguments, "--config", str(file), "--output", "json")
     assert result.exit_code == 0, result.output
-    told: dict[str, Any] = json.loads(result.stdout)
-    return told
+    answer: dict[str, Any] = json.loads(result.stdout)
+    return answer
 
 
 def test_every_script_is_shown_with_its_place(spawnlog: Command, file: Path) -> None:
     more = ("--label", "l", "--requester", "agent:main:here", "--cleanup", "delete")
-    told = answered(spawnlog, file, "Steward", "--task", "Review", *more)
-    assert (told["agentId"], told["configured"], told["runsAs"]) == ("steward", False, "main")
-    first, second = told["scripts"]
+    result = answered(spawnlog, file, "Steward", "--task", "Review", *more)
+    assert (result["agentId"], result["configured"], result["runsAs"]) == ("steward", False, "main")
+    first, second = result["scripts"]
     assert (first["id"], first["outcome"], first["exitCode"]) == ("identity", "injected", 0)
     assert first["content"] == "You are the steward."
     assert first["candidate"] == "main"
@@ -62,12 +62,12 @@ def test_every_script_is_shown_with_its_place(spawnlog: Command, file: Path) -> 
         "cleanup": "delete",
         "requesterSessionKey": "agent:main:here",
     }
-    assert told["message"] == f"You are the steward.\n\nReview\n\n{second['content']}"
-    sources = [part["source"] for part in told["parts"] if part["source"] != "separator"]
+    assert result["message"] == f"You are the steward.\n\nReview\n\n{second['content']}"
+    sources = [part["source"] for part in result["parts"] if part["source"] != "separator"]
     assert sources == ["script:identity", "task", "script:tell"]
-    assert [(one["scriptId"], one["verdict"]) for one in told["candidates"]] == [
-        ("identity", "winner")
-    ]
+    assert [
+        (candidate["scriptId"], candidate["verdict"]) for candidate in result["candidates"]
+    ] == [("identity", "winner")]
     # Nothing was made for it.
     assert sorted(path.name for path in file.parent.iterdir() if path.is_dir()) == []
 

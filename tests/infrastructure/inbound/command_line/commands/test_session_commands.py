@@ -56,7 +56,7 @@ def open_session(api: RecordedApi) -> RecordedApi:
 
 
 def posts(api: RecordedApi) -> list[Any]:
-    return [(asked.path, asked.body) for asked in api.asked if asked.method == "POST"]
+    return [(request.path, request.body) for request in api.asked if request.method == "POST"]
 
 
 def test_get_shows_newest_own_run_first(spawnlog: Command, open_session: RecordedApi) -> None:
@@ -219,7 +219,7 @@ def test_subagents_stop_prints_nothing(spawnlog: Command, known: RecordedApi) ->
     for target in ("1", "all"):
         result = spawnlog("subagents", "stop", target)
         assert (result.exit_code, result.stdout) == (0, "")
-    assert len([one for one in known.asked if one.path.endswith("/stop")]) == 2
+    assert len([request for request in known.asked if request.path.endswith("/stop")]) == 2
 
 
 def test_unknown_subagent_exits_4(spawnlog: Command, known: RecordedApi) -> None:
@@ -234,7 +234,7 @@ def test_me_is_session_of_environment_or_main(
     spawnlog("run", "list", "--requester", "me")
     assert known.asked[-1].query["requester"] == "main"
     monkeypatch.setenv("SPAWNLOG_SESSION_KEY", CHILD)
-    assert [session_named(one) for one in ("me", "other")] == [CHILD, "other"]
+    assert [session_named(text) for text in ("me", "other")] == [CHILD, "other"]
 
 
 def test_stopped_run_is_killed_and_not_failed(spawnlog: Command, api: RecordedApi) -> None:

@@ -78,9 +78,9 @@ def test_text_may_come_from_standard_input(
 ) -> None:
     words = [*SUBMITS[path][:-1], "-", "--idempotency-key", "key-1", "-o", "json"]
     result = spawnlog(*words, given="from\nstdin")
-    (asked,) = accepting.asked
-    assert (asked.body.get("task") or asked.body["message"]) == "from\nstdin"
-    assert asked.headers["idempotency-key"] == "key-1"
+    (request,) = accepting.asked
+    assert (request.body.get("task") or request.body["message"]) == "from\nstdin"
+    assert request.headers["idempotency-key"] == "key-1"
     assert json.loads(result.stdout) == TAKEN
 
 
@@ -94,8 +94,8 @@ def test_options_override_request_file(
     spawnlog: Command, accepting: RecordedApi, tmp_path: Path
 ) -> None:
     file = tmp_path / "request.json"
-    asked = {"requester": {"sessionKey": "agent:a:main"}, "task": "Count", "label": "one"}
-    file.write_text(json.dumps(asked), "utf-8")
+    request = {"requester": {"sessionKey": "agent:a:main"}, "task": "Count", "label": "one"}
+    file.write_text(json.dumps(request), "utf-8")
     assert spawnlog("spawn", "--file", str(file), "--label", "two", "--to", "42").exit_code == 0
     requester = {"sessionKey": "agent:a:main", "to": "42"}
     assert accepting.asked[0].body == {"requester": requester, "task": "Count", "label": "two"}
@@ -199,8 +199,8 @@ def test_problem_sets_exit_code(
 def test_lost_answer_names_idempotency_key(path: str, spawnlog: Command, api: RecordedApi) -> None:
     keys = []
 
-    def lost(asked: Asked) -> Reply:
-        keys.append(asked.headers["idempotency-key"])
+    def lost(request: Asked) -> Reply:
+        keys.append(request.headers["idempotency-key"])
         return Reply("", break_off=True)
 
     api.on("POST", path, lost)
@@ -212,11 +212,11 @@ def test_lost_answer_names_idempotency_key(path: str, spawnlog: Command, api: Re
 
 @pytest.mark.parametrize("words", [*SUBMITS.values(), ("run", "steer", FIRST, "x")])
 def test_refused_connection_did_nothing(spawnlog: Command, words: tuple[str, ...]) -> None:
-    told = spawnlog(*words, "--url", "http://127.0.0.1:1")
-    assert told.exit_code == 5
-    assert "no server answers at http://127.0.0.1:1" in told.stderr
-    assert "may have been" not in told.stderr
-    assert "--idempotency-key" not in told.stderr
+    result = spawnlog(*words, "--url", "http://127.0.0.1:1")
+    assert result.exit_code == 5
+    assert "no server answers at http://127.0.0.1:1" in result.stderr
+    assert "may have been" not in result.stderr
+    assert "--idempotency-key" not in result.stderr
 
 
 # Waiting for the result.
@@ -240,7 +240,7 @@ def test_wait_lasts_until_announced(spawnlog: Command, accepting: RecordedApi) -
     run = f"/v1/runs/{SECOND}"
     accepting.on("GET", run, ended(stage="started"), ended(stage="ended"), ended())
     assert spawnlog("spawn", "Count", "--wait").exit_code == 0
-    waits = [asked.query for asked in accepting.asked if asked.path == run]
+    waits = [request.query for request in accepting.asked if request.path == run]
     assert waits == [{"wait": "30s", "until": "announced"}] * 3
 
 
@@ -329,7 +329,7 @@ def test_parallel_tasks_are_a_list(spawnlog: Command, batch: RecordedApi) -> Non
     for part in (BATCH, FIRST, SECOND, "tide-2", "thinking is not used"):
         assert part in result.stdout
     shown = json.loads(spawnlog("spawn", *TWO, "--output", "json").stdout)
-    assert [one["runId"] for one in shown["runs"]] == [FIRST, SECOND]
+    assert [run["runId"] for run in shown["runs"]] == [FIRST, SECOND]
     assert spawnlog("spawn", "-", "--parallel", "--task", "low water", given="in").exit_code == 0
     assert batch.asked[-1].body["task"] == ["in", "low water"]
 

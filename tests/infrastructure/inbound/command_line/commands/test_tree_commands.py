@@ -142,7 +142,9 @@ def test_lines_fit_into_terminal(cells: int) -> None:
 
 def test_respawned_run_names_its_original() -> None:
     again = {**run("reviewer", started=1, ended=2), "respawnedFrom": "1234567890"}
-    (line, *_) = [one.plain for one in tree_lines({"root": node("key", [again])}, 100, BOXES)]
+    (line, *_) = [
+        tree_line.plain for tree_line in tree_lines({"root": node("key", [again])}, 100, BOXES)
+    ]
     assert line.startswith("reviewer (steward) 0f6d1c2e from 12345678  done")
 
 
@@ -158,7 +160,10 @@ def test_terminal_without_boxes_gets_ascii() -> None:
 
 
 def test_flat_nodes_name_their_parents() -> None:
-    pairs = [(one["parentSessionKey"], one["sessionKey"]) for one in flat_nodes(FAMILY["root"])]
+    pairs = [
+        (session["parentSessionKey"], session["sessionKey"])
+        for session in flat_nodes(FAMILY["root"])
+    ]
     assert pairs == [
         (None, "agent:main:main"),
         ("agent:main:main", "agent:steward:subagent:a"),
@@ -178,8 +183,8 @@ def test_tree_is_as_of_position(api: RecordedApi, spawnlog: Command) -> None:
     assert "scout (steward)" in shown.stdout
     assert "\x1b" not in shown.stdout
     assert "raise --limit or --depth" in shown.stderr
-    (asked,) = api.asked
-    assert dict(asked.query) == {"at": "pos:40", "limit": "500", "depth": "3"}
+    (request,) = api.asked
+    assert dict(request.query) == {"at": "pos:40", "limit": "500", "depth": "3"}
 
 
 def test_tree_as_json_and_jsonl(api: RecordedApi, spawnlog: Command) -> None:
@@ -188,7 +193,7 @@ def test_tree_as_json_and_jsonl(api: RecordedApi, spawnlog: Command) -> None:
     assert json.loads(whole.stdout) == FAMILY
     lines = spawnlog("session", "tree", "main", "-o", "jsonl").stdout.splitlines()
     assert [json.loads(line)["sessionKey"] for line in lines] == [
-        one["sessionKey"] for one in flat_nodes(FAMILY["root"])
+        session["sessionKey"] for session in flat_nodes(FAMILY["root"])
     ]
     assert all("children" not in json.loads(line) for line in lines)
 

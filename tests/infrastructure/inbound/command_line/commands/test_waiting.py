@@ -94,14 +94,14 @@ def test_interrupted_wait_names_continuing_run(api: RecordedApi, start: Started)
 
 
 def test_log_is_followed_until_run_ends(spawnlog: Command, server: RecordedApi) -> None:
-    told = spawnlog("run", "log", RUN, "--follow")
-    assert told.exit_code == 0
-    texts = [line.strip() for line in told.stdout.splitlines() if line.startswith("    ")]
+    result = spawnlog("run", "log", RUN, "--follow")
+    assert result.exit_code == 0
+    texts = [line.strip() for line in result.stdout.splitlines() if line.startswith("    ")]
     assert texts == ["task", "half of it", "all of it"]
-    assert f"run {RUN} is done" in told.stderr
-    asked = [one.query for one in server.asked if one.path == TRANSCRIPT]
-    assert [one.get("after") for one in asked] == [None, "1", "2", "2"]
-    assert {one.get("wait") for one in asked[1:]} == {"30s"}
+    assert f"run {RUN} is done" in result.stderr
+    queries = [request.query for request in server.asked if request.path == TRANSCRIPT]
+    assert [request.get("after") for request in queries] == [None, "1", "2", "2"]
+    assert {request.get("wait") for request in queries[1:]} == {"30s"}
 
 
 def test_wait_shows_progress_on_terminal(server: RecordedApi, start: Started) -> None:
@@ -117,4 +117,6 @@ def test_wait_in_pipe_keeps_order_and_follows_nothing(server: RecordedApi, start
     with start(stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as command:
         out, _ = command.communicate(timeout=60)
     assert out.splitlines() == [ACCEPTED_LINE, "all of it", DONE_LINE]
-    assert not any("wait" in one.query for one in server.asked if one.path == TRANSCRIPT)
+    assert not any(
+        "wait" in request.query for request in server.asked if request.path == TRANSCRIPT
+    )

@@ -44,7 +44,7 @@ def verdict(name: str = "newly-refused", **changes: Any) -> dict[str, Any]:
 
 def totals(agent: str = "counter", **counts: int) -> dict[str, Any]:
     """Return the last line."""
-    by_verdict = {one: counts.get(one.replace("-", "_"), 0) for one in VERDICTS}
+    by_verdict = {text: counts.get(text.replace("-", "_"), 0) for text in VERDICTS}
     found = {
         "fromPosition": 1,
         "toPosition": 9,
@@ -58,14 +58,14 @@ def totals(agent: str = "counter", **counts: int) -> dict[str, Any]:
 
 def answers(api: RecordedApi, *lines: dict[str, Any]) -> None:
     """Set the answer of the server."""
-    text = "".join(json.dumps(one) + "\n" for one in lines)
+    text = "".join(json.dumps(line) + "\n" for line in lines)
     api.on("POST", ASKED, Reply(text, content_type="application/x-ndjson"))
 
 
 def test_fail_on_verdict_exits_1(spawnlog: Command, api: RecordedApi) -> None:
     for fail_on, status in ((), 0), (("newly-allowed",), 0), (("newly-refused",), 1):
         answers(api, verdict(), totals(newly_refused=1, same=2))
-        named = [word for one in fail_on for word in ("--fail-on", one)]
+        named = [word for item in fail_on for word in ("--fail-on", item)]
         found = spawnlog("what-if", *SET, *named)
         assert found.exit_code == status, found.output
     assert "newly-refused: 1" in found.stdout
@@ -158,11 +158,11 @@ def test_progress_is_shown_on_terminal_only(spawnlog: Command, api: RecordedApi)
             check=True,
         )
         assert done.stdout == unwatched.stdout
-        said = os.read(shown, 4_096).decode()
+        output = os.read(shown, 4_096).decode()
     finally:
         os.close(screen)
         os.close(shown)
-    assert "position 1,234 of 56,789, 100 decisions" in said
+    assert "position 1,234 of 56,789, 100 decisions" in output
 
 
 @pytest.mark.parametrize("output", ["table", "junit", "json", "jsonl"])
@@ -188,4 +188,4 @@ def test_hostile_texts_are_escaped(spawnlog: Command, api: RecordedApi, output: 
     elif output == "json":
         assert len(json.loads(found.stdout)["items"]) == 3
     elif output == "jsonl":
-        assert len([json.loads(one) for one in found.stdout.splitlines()]) == 4
+        assert len([json.loads(line) for line in found.stdout.splitlines()]) == 4

@@ -133,7 +133,9 @@ def test_state_cannot_steer_terminal(walk: WalkState) -> None:
 def test_long_state_is_scrolled(walk: WalkState) -> None:
     state = {f"field{number}": number for number in range(60)}
     items = [
-        entry(1, *({"op": "add", "path": f"/{name}", "value": one} for name, one in state.items()))
+        entry(
+            1, *({"op": "add", "path": f"/{name}", "value": value} for name, value in state.items())
+        )
     ]
     there = walk_of(items)
     shown = visible_lines(there, walk_lines(there, 80), 24)

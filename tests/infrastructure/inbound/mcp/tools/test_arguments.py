@@ -286,8 +286,8 @@ def test_attachments_are_a_short_list_of_objects() -> None:
     assert read(attachments=[]) == read(attachments=None)
     assert len(read(attachments=[{}] * ATTACHMENTS_MAX).members["attachments"]) == ATTACHMENTS_MAX
     wrong: list[object] = ["a.txt", FILE, [FILE, "b"], [None], 5, [{}] * (ATTACHMENTS_MAX + 1)]
-    for one in wrong:
-        assert refused(**PLAIN, attachments=one).startswith("attachments must be a ")
+    for item in wrong:
+        assert refused(**PLAIN, attachments=item).startswith("attachments must be a ")
 
 
 def test_mount_path_is_for_attachments() -> None:
@@ -332,7 +332,7 @@ def test_every_offered_argument_is_read() -> None:
     for key, offered in properties(threads=True).items():
         choices = offered.get("enum") or [values.get(offered.get("type", "string"), [{}])]
         found = [read_tool_arguments({**whole, key: choice}) for choice in choices]
-        assert key == "runtime" or any(one != plain for one in found), key
+        assert key == "runtime" or any(item != plain for item in found), key
 
 
 TEXTS = st.one_of(
@@ -359,14 +359,14 @@ TASKS = st.one_of(st.text(min_size=1, max_size=20), VALUES)
 @examples(200)
 def test_any_call_is_read_or_refused(arguments: Arguments, task: object) -> None:
     try:
-        told = read_tool_arguments({**arguments, "task": task})
+        result = read_tool_arguments({**arguments, "task": task})
     except ToolInputError:
         return
-    if isinstance(told, ToolRefusal):
-        assert (told.status, arguments["runtime"]) == ("error", "acp")
+    if isinstance(result, ToolRefusal):
+        assert (result.status, arguments["runtime"]) == ("error", "acp")
         return
-    again = read_tool_arguments({**told.members, **dict.fromkeys(told.unused, "given")})
-    assert repr(again) == repr(told), "repr, since NaN in an attachment equals nothing"
+    again = read_tool_arguments({**result.members, **dict.fromkeys(result.unused, "given")})
+    assert repr(again) == repr(result), "repr, since NaN in an attachment equals nothing"
 
 
 async def test_send_refuses_wait_without_read_before_it_sends() -> None:

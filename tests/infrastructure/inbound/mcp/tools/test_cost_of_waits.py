@@ -54,10 +54,10 @@ async def test_wait_reads_nothing_of_others(
         counted = UnitOfWork(
             work.log, work.identities, registry, work.contents, work.configurations
         )
-        told = asyncio.Event()
+        event = asyncio.Event()
 
         async def report(_progress: float, _message: str) -> None:
-            told.set()
+            event.set()
 
         call = McpCall(
             services=cast(CommandServices, replace(services, work=counted)),
@@ -69,12 +69,12 @@ async def test_wait_reads_nothing_of_others(
         )
         runs = [family.run(name) for name in OURS]
         waiting = asyncio.create_task(wait_for_runs(call, runs, WAIT_SECONDS))
-        await told.wait()
+        await event.wait()
         for name in OTHERS:
             await family.live(name)
         for name in OURS:
             await family.end(name)
             await family.announce(name)
         awaited = await waiting
-    assert [one.run_id for one in awaited.over] == [one.run_id for one in runs]
+    assert [run.run_id for run in awaited.over] == [run.run_id for run in runs]
     assert len(OURS) <= registry.reads <= READS_MAX

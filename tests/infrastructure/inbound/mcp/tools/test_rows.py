@@ -61,7 +61,7 @@ def test_page_as_of_a_position_leads_to_the_next(server: Server) -> None:
     at = f"pos:{head}"
     first = caller.values("runs_at", at=at, limit=1)
     second = caller.values("runs_at", at=at, limit=1, cursor=first["nextCursor"])
-    assert [one["runId"] for page in (first, second) for one in page["items"]] == runs[::-1]
+    assert [item["runId"] for page in (first, second) for item in page["items"]] == runs[::-1]
 
 
 @pytest.mark.server

@@ -69,9 +69,9 @@ async def observe_unseen(running: RunningLog) -> None:
 async def known(running: RunningLog, number: int | str, **more: Any) -> int:
     """Return the number of sessions of this key, as a decision sees it."""
     stream = session_stream(key(number))
-    asked = submission(lambda world: Decision(len(world.sessions)), stream, **more)
-    told: Appended[int] = await running.log.submit(asked)
-    return told.result
+    request = submission(lambda world: Decision(len(world.sessions)), stream, **more)
+    result: Appended[int] = await running.log.submit(request)
+    return result.result
 
 
 async def test_batch_of_a_holder_is_one_statement(
@@ -123,11 +123,11 @@ async def time_passes(running: RunningLog, by: timedelta) -> None:
 async def test_event_is_not_recorded_before_an_earlier_one(running: RunningLog) -> None:
     await observe(running.log, ["first"])
     asked_at = time.monotonic()
-    told = await database_time(running)
+    result = await database_time(running)
     # The answer is read late.
     await time_passes(running, READ_LATE)
     stored_at = await database_time(running)
-    running.tail.clock.note(told, asked_at=asked_at)
+    running.tail.clock.note(result, asked_at=asked_at)
     await observe(running.log, ["second"])
     assert (await running.events())[-1].envelope.recorded_at >= stored_at
 
@@ -136,13 +136,13 @@ async def test_clock_is_not_ahead_by_the_wait_for_the_lock(running: RunningLog) 
     give_up, running.tail.on_give_up = running.tail.on_give_up, lambda: None
     await observe(running.log, ["holder"])
     async with running.other() as other:
-        told = await database_time(running)
+        result = await database_time(running)
         # Its clock is behind the database's, as behind a failover.
-        other.tail.clock.note(told - timedelta(hours=1), asked_at=time.monotonic())
-        asked = asyncio.create_task(observe(other.log, ["asker"]))
+        other.tail.clock.note(result - timedelta(hours=1), asked_at=time.monotonic())
+        task = asyncio.create_task(observe(other.log, ["asker"]))
         await time_passes(running, 10 * READ_LATE)
         give_up()
-        await asked
+        await task
         ahead = other.tail.clock.reckoned() - await database_time(running)
     assert ahead < 5 * READ_LATE
 
@@ -151,8 +151,8 @@ async def test_lock_goes_to_another_process_that_asks_for_it(running: RunningLog
     async with running.other() as other:
         for number in range(6):
             await observe((running, other)[number % 2].log, [number])
-        for one in (running, other):
-            assert [await known(one, number) for number in range(7)] == [1] * 6 + [0]
+        for item in (running, other):
+            assert [await known(item, number) for number in range(7)] == [1] * 6 + [0]
 
 
 async def test_asked_holder_gives_lock_up_until_asker_waits(
@@ -172,15 +172,15 @@ async def test_asked_holder_gives_lock_up_until_asker_waits(
     monkeypatch.setattr(LogConnection, "execute", executed)
     await observe(running.log, ["holder"])
     async with running.other() as other:
-        asked = asyncio.create_task(observe(other.log, ["asker"]))
+        task = asyncio.create_task(observe(other.log, ["asker"]))
         number = 0
         async with asyncio.timeout(5):
-            while not asked.done():
+            while not task.done():
                 number += 1
                 await observe(running.log, [number])
                 if given_up:
                     may_wait.set()
-        await asked
+        await task
 
 
 async def test_holder_gives_lock_up_in_time_unasked(
@@ -189,12 +189,12 @@ async def test_holder_gives_lock_up_in_time_unasked(
     monkeypatch.setattr(tenure, "TENURE_SECONDS_MAX", 0.05)
     running.tail.on_give_up = lambda: None
     async with running.other() as other:
-        asked = asyncio.create_task(observe(other.log, ["another"]))
+        task = asyncio.create_task(observe(other.log, ["another"]))
         number = 0
-        while not asked.done():
+        while not task.done():
             number += 1
             await observe(running.log, [number])
-        await asked
+        await task
 
 
 async def test_database_ends_session_of_silent_holder(

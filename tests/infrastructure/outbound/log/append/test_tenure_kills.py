@@ -63,7 +63,7 @@ async def test_server_stopped_with_the_lock_stops_nobody(
         is_over.set()
         assert await writing < WAIT_SECONDS_MAX
     events = await running.events()
-    recorded = {one.envelope.stream: one.envelope.position for one in events}
+    recorded = {event.envelope.stream: event.envelope.position for event in events}
     assert len(recorded) == len(events)
     for name, position in (confirmed | stopped.confirmed).items():
         assert recorded[f"session:{name}"] == position

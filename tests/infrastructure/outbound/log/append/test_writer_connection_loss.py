@@ -57,9 +57,9 @@ class Counting:
         return Decision(number, [seen(key(number))])
 
 
-async def comes_back(running: RunningLog, asked: "asyncio.Task[Any]") -> None:
+async def comes_back(running: RunningLog, task: "asyncio.Task[Any]") -> None:
     async def waits_for_the_lock() -> bool:
-        return asked.done() or len(await running.writers()) == 2
+        return task.done() or len(await running.writers()) == 2
 
     await until(waits_for_the_lock, "the writer has come back and waits for the lock")
 
@@ -67,11 +67,11 @@ async def comes_back(running: RunningLog, asked: "asyncio.Task[Any]") -> None:
 async def test_transaction_ended_before_commit_is_decided_again(running: RunningLog) -> None:
     counting = Counting()
     async with held_commits(running.url) as commits:
-        asked = asyncio.create_task(running.log.submit(counting.submission))
+        task = asyncio.create_task(running.log.submit(counting.submission))
         await commits.terminate(await commits.held())
         await commits.held()
         await commits.release()
-        assert (await asked).result == 0
+        assert (await task).result == 0
     assert counting.asked == 2
     assert len(await running.events()) == 1
 
@@ -80,11 +80,11 @@ async def test_commit_of_lost_connection_is_not_repeated(database_url: str) -> N
     lines, counting = Lines(database_url), Counting()
     async with running_on(database_url, connect=lines.connect) as running:
         async with held_commits(database_url) as commits:
-            asked = asyncio.create_task(running.log.submit(counting.submission))
+            task = asyncio.create_task(running.log.submit(counting.submission))
             lines.cut(await commits.held())
-            await comes_back(running, asked)
+            await comes_back(running, task)
             await commits.release()
-            appended = await asked
+            appended = await task
         assert (appended.result, appended.position, counting.asked) == (0, 1, 1)
         assert len(await running.events()) == 1
         await observe(running.log, ["next"])
@@ -117,11 +117,11 @@ async def test_commit_is_looked_for_after_long_outage(
     counting = Counting()
     async with after_a_long_outage(database_url) as (lines, running):
         async with held_commits(database_url) as commits:
-            asked = asyncio.create_task(running.log.submit(counting.submission))
+            task = asyncio.create_task(running.log.submit(counting.submission))
             lines.cut(await commits.held())
-            await comes_back(running, asked)
+            await comes_back(running, task)
             await commits.release()
-            assert (await asked).position == 1
+            assert (await task).position == 1
         assert counting.asked == 1
 
 
@@ -150,14 +150,14 @@ async def test_unconfirmed_commit_is_found_again(database_url: str, with_events:
     asking = submission(decide, reservation=Reservation("admin", "POST", "/", "key", b"body"))
     async with running_on(database_url, connect=lines.connect) as running:
         async with held_commits(database_url) as commits:
-            asked = asyncio.create_task(running.log.submit(asking))
+            task = asyncio.create_task(running.log.submit(asking))
             held = await commits.held()
             lines.free.clear()
             lines.cut(held)
             await commits.release()
             await until(lambda: commits.is_gone(held), "the commit is done")
             lines.free.set()
-            assert (await asked).result == 1
+            assert (await task).result == 1
         assert next(times) == 2
         assert len(await running.events()) == with_events
         assert await running.ask("SELECT count(*) FROM idempotency") == [(1,)]
@@ -174,7 +174,7 @@ async def test_callers_are_told_of_absent_database(
         for pid in await running.backends("%"):
             await running.end(pid)
         answers = await at_once(running.log, *(observing(key(number)) for number in range(3)))
-        assert [type(one) for one in answers] == [LogUnavailableError] * 3
+        assert [type(answer) for answer in answers] == [LogUnavailableError] * 3
         assert str(answers[0]) == "the database is unavailable; retry in a moment"
         lines.good = None
         await observe(running.log, ["after"])
@@ -220,7 +220,7 @@ async def test_foreign_lock_is_waited_for(database_url: str, connection: LogConn
     async with running_on(database_url, connect=lines.connect) as running:
         async with connection.transaction():
             await connection.execute(LOCK)
-            asked = asyncio.create_task(running.log.submit(observing(key("patient"))))
-            await asyncio.wait({asked}, timeout=0.3)
-            assert not asked.done()
-        assert (await asked).position == 1
+            task = asyncio.create_task(running.log.submit(observing(key("patient"))))
+            await asyncio.wait({task}, timeout=0.3)
+            assert not task.done()
+        assert (await task).position == 1

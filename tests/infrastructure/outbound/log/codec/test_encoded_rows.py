@@ -30,8 +30,8 @@ TEXTS = st.none() | st.text(st.characters(exclude_characters="\0", exclude_categ
 def folded(*encoders: Any) -> Fold:
     """Return the fold of a family's history."""
     fold = Fold((), (), *encoders)
-    for one in a_family():
-        fold.apply(one.stream, one.event, one.stamp)
+    for event in a_family():
+        fold.apply(event.stream, event.event, event.stamp)
         fold.end_transaction()
     return fold
 
@@ -74,7 +74,7 @@ def test_every_change_of_a_row_is_encoded(steps: list[tuple[dict[str, Any], bool
 
 def test_rows_used_last_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "CACHED_ROWS_MAX", 1)
-    encoders = {one.name: RowEncoder(one) for one in PROJECTIONS}
+    encoders = {projection.name: RowEncoder(projection) for projection in PROJECTIONS}
     folded(lambda one: encoders[one.name].encode)
     encoder = encoders["runs"]
     assert encoder.size > 1

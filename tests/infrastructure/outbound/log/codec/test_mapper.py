@@ -152,7 +152,7 @@ def with_number(value: Any, path: tuple[str, ...], number: float) -> Any:
     if not path:
         return number
     if isinstance(value, tuple):
-        return tuple(with_number(one, path, number) for one in value)
+        return tuple(with_number(item, path, number) for item in value)
     inner = getattr(value, path[0])
     is_there = inner is not None or len(path) == 1
     return value.changed({path[0]: with_number(inner, path[1:], number)}) if is_there else value
@@ -172,7 +172,7 @@ def test_number_that_json_lacks_is_refused(
 
 
 def test_events_with_numbers_are_found() -> None:
-    assert {one.values[0] for one in WITH_NUMBERS} >= {
+    assert {item.values[0] for item in WITH_NUMBERS} >= {
         "SpawnRequested",
         "SessionCreated",
         "ScriptsResolved",

@@ -29,12 +29,12 @@ class Asked:
 
 
 async def test_reads_at_once_share_a_question(running: RunningLog) -> None:
-    asked = Asked()
-    reads = CoalescedReads(running.pool, asked)
+    request = Asked()
+    reads = CoalescedReads(running.pool, request)
     keys = [f"key {number % 10}" for number in range(40)]
     answers = await asyncio.gather(*(reads.get(key) for key in keys))
     assert answers == keys
-    assert len(asked.questions) <= 2
+    assert len(request.questions) <= 2
     assert await reads.get_all(["a", "absent", "b"]) == {"a": "a", "b": "b"}
 
 

@@ -24,6 +24,6 @@ def test_quick_answer_is_kept_if_slow_one_agrees() -> None:
 
 def test_clock_that_was_set_is_followed_in_either_direction() -> None:
     clock = DatabaseClock()
-    for told in (TOLD, TOLD + timedelta(days=1), TOLD - timedelta(days=1)):
-        clock.note(told, asked_at=time.monotonic())
-        assert told <= clock.now() < told + timedelta(seconds=SLOWLY_SECONDS)
+    for item in (TOLD, TOLD + timedelta(days=1), TOLD - timedelta(days=1)):
+        clock.note(item, asked_at=time.monotonic())
+        assert item <= clock.now() < item + timedelta(seconds=SLOWLY_SECONDS)

@@ -26,7 +26,7 @@ async def test_pages_join_without_a_seam(
         assert len(page) <= limit
         if not page:
             break
-        found += [one.envelope.position for one in page]
+        found += [event.envelope.position for event in page]
     assert found == list(range(1, head + 1))
 
 

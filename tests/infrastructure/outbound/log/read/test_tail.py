@@ -159,7 +159,7 @@ async def _listens(running: RunningLog, listeners: int) -> bool:
 
 
 def _positions(events: Sequence[RecordedEvent]) -> list[int]:
-    return [one.envelope.position for one in events]
+    return [event.envelope.position for event in events]
 
 
 @pytest.mark.usefixtures("never_polls")
@@ -183,12 +183,12 @@ async def test_end_of_log_is_known_since_own_append(running: RunningLog) -> None
 async def test_known_end_of_log_is_not_behind_another_process(running: RunningLog) -> None:
     async with running_on(running.url) as other:
         for number in range(0, 60, 2):
-            told = await other.log.submit(observing(key(number)))
+            result = await other.log.submit(observing(key(number)))
             asked_at = time.monotonic()
             await running.log.submit(observing(key(number + 1)))
             while (end := running.tail.end_since(asked_at)) is None:
                 await asyncio.sleep(0)
-            assert end >= told.position
+            assert end >= result.position
 
 
 FEW = 10
@@ -307,8 +307,8 @@ async def test_ten_thousand_waiters_cost_one_listener(
 
 
 async def test_log_that_went_back_is_not_followed(running: RunningLog) -> None:
-    said: list[str] = []
-    running.log.end_with(said.append)
+    output: list[str] = []
+    running.log.end_with(output.append)
     await observe(running.log, range(3))
     waiting = asyncio.create_task(
         running.tail.changed((), after=3, timeout_seconds=NOT_TODAY_SECONDS)
@@ -317,7 +317,7 @@ async def test_log_that_went_back_is_not_followed(running: RunningLog) -> None:
     with pytest.raises(LogUnavailableError, match="can no longer be followed"):
         await waiting
     assert isinstance(running.tail.failure, LogRewoundError)
-    (why,) = said
+    (why,) = output
     assert "ends at 2" in why
     with pytest.raises(LogUnavailableError):
         await running.tail.changed((), after=0, timeout_seconds=NOT_TODAY_SECONDS)

@@ -216,8 +216,8 @@ async def test_states_are_found_as_of_a_position(
         at = await end_of_transaction(connection, near)
         assert at is not None
         expected = Fold((), ())
-        for one in (await page(connection, at)).events:
-            expected.apply(one.stream, one.event, one.stamp)
+        for event in (await page(connection, at)).events:
+            expected.apply(event.stream, event.event, event.stamp)
         found = States(await states.load(MissingStates(runs, sessions), at))
         assert (found.runs, found.sessions) == (expected.runs, expected.sessions)
     await running.ask("TRUNCATE runs, sessions")
@@ -261,7 +261,7 @@ async def test_one_of_several_starts_rebuilds(
 
     monkeypatch.setattr(rebuild_at_start, "rebuild", counted)
     await asyncio.gather(*(bring_rows_up_to_date(running.url) for _ in range(4)))
-    assert [one.events for one in done] == [5]
+    assert [item.events for item in done] == [5]
     assert await stale_projections(connection) == ()
     with pytest.raises(RebuildInProgressError, match="has just rebuilt"):
         await rebuild(running.url, if_stale=True)
@@ -285,9 +285,9 @@ async def test_log_that_cannot_be_folded_stops_the_start(
     await observe(running.log, range(3))
     await running.ask(OLDER)
     await running.ask("UPDATE events SET state = '{}'::bytea WHERE position = 2")
-    with pytest.raises(UserError, match=r"cannot be rebuilt from the log: version 1 of") as told:
+    with pytest.raises(UserError, match=r"cannot be rebuilt from the log: version 1 of") as failure:
         await bring_rows_up_to_date(running.url)
-    assert isinstance(told.value.__cause__, CorruptHistoryError)
+    assert isinstance(failure.value.__cause__, CorruptHistoryError)
     assert await running.ask("SELECT to_regclass('rebuilding')") == [(None,)]
 
 
@@ -308,7 +308,7 @@ async def test_older_server_writes_no_more_after_exchange_of_rows(
         await rebuild(running.url)
     before = await rows(running)
     answers = await at_once(running.log, *(observing(key(number)) for number in range(3)))
-    assert all(isinstance(one, IncompatibleRowsError) for one in answers)
+    assert all(isinstance(answer, IncompatibleRowsError) for answer in answers)
     assert "sessions 99" in str(answers[0])
     assert "stop this server" in str(answers[0])
     assert await rows(running) == before

@@ -62,7 +62,7 @@ async def test_log_that_becomes_newer_takes_nothing_more(running: RunningLog) ->
     await observe(running.log, ["before"])
     await _set_format(running, LOG_FORMAT + 1)
     answers = await at_once(running.log, *(observing(key(number)) for number in range(3)))
-    assert all(isinstance(one, UserError) for one in answers)
+    assert all(isinstance(answer, UserError) for answer in answers)
     assert "install a newer spawnlog" in str(answers[0])
     await _set_format(running, LOG_FORMAT)
     await observe(running.log, ["after"])

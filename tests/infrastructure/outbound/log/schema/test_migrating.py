@@ -164,7 +164,7 @@ def test_one_of_several_migrations_at_once_works(empty_database_url: str) -> Non
             started = [threads.submit(migrate, empty_database_url) for _ in range(4)]
             wait_for("all wait for their turn", lambda: _count_waiting(holder) == 4)
             holder.execute("SELECT pg_advisory_unlock_all()")
-            answers = [one.result(30) for one in started]
+            answers = [item.result(30) for item in started]
     assert sorted(answers, key=str) == [
         *[(newest_revision(), newest_revision())] * 3,
         (None, newest_revision()),

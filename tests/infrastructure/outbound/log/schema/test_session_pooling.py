@@ -50,8 +50,8 @@ async def test_session_pooling_works(
         file = tmp_path / "log.ndjson"
         exported(url, file, **WHOLE)
         await asyncio.to_thread(imported, other, file)
-        for one in (url, other):
+        for item in (url, other):
             order = VerifyOrder(state_file=tmp_path / "state.json")
-            assert (await asyncio.to_thread(run_verification, one, order)).difference is None
+            assert (await asyncio.to_thread(run_verification, item, order)).difference is None
     assert tables_of(original) == tables_of(database_url)
     databases.drop(original)

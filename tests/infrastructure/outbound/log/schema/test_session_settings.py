@@ -113,7 +113,7 @@ def hostile_settings(url: str) -> Hostile:
             found[name] = HOSTILE[name]
         elif kind == "bool":
             found[name] = "off" if usual == "on" else "on"
-        elif kind == "enum" and (others := [one for one in allowed if one != usual]):
+        elif kind == "enum" and (others := [item for item in allowed if item != usual]):
             found[name] = others[0]
         elif kind in ("integer", "real"):
             found[name] = least if usual != least else most

@@ -106,7 +106,10 @@ def test_line_is_a_cloud_event(row: StoredEventRow) -> None:
     assert event["type"] == f"spawnlog.event.{row.type}"
     assert event["position"] == str(row.position)
     attributes = set(event) - {"data_base64"}
-    assert all(one.isalnum() and one.islower() and len(one) <= 20 for one in attributes)
+    assert all(
+        attribute.isalnum() and attribute.islower() and len(attribute) <= 20
+        for attribute in attributes
+    )
     # An Integer of CloudEvents has 32 bits; a position has more.
     numbers = [value for name, value in event.items() if isinstance(value, int) and name != "data"]
     assert all(-(2**31) <= number < 2**31 for number in numbers)

@@ -55,7 +55,7 @@ def test_states_and_keys_are_found_again(memory: FileMemory) -> None:
     missing = MissingStates([run_id(1), run_id(2)], [ROOT, "agent:other:main"])
     assert list(memory.load(missing, 0)) == [new, SESSION]
     memory.add_keys([(run_id(1), b"one"), (run_id(2), b"two")])
-    assert [memory.key_of(one) for one in (run_id(2), run_id(3), None)] == [b"two", None, None]
+    assert [memory.key_of(item) for item in (run_id(2), run_id(3), None)] == [b"two", None, None]
 
 
 def test_references_come_in_order_of_texts_and_runs(memory: FileMemory) -> None:
@@ -72,10 +72,10 @@ def test_memory_is_bounded(memory: FileMemory) -> None:
     try:
         for page in range(4):
             numbers = range(page * 1_000, page * 1_000 + 1_000)
-            memory.add_mentions(mention(one, one) for one in numbers)
-            memory.add_transcripts(sealed(one, 1) for one in numbers)
-            memory.add_keys((UUID(int=one), bytes(32)) for one in numbers)
-            memory.put([RUN.changed({"run_id": UUID(int=one)}) for one in numbers])
+            memory.add_mentions(mention(number, number) for number in numbers)
+            memory.add_transcripts(sealed(number, 1) for number in numbers)
+            memory.add_keys((UUID(int=number), bytes(32)) for number in numbers)
+            memory.put([RUN.changed({"run_id": UUID(int=number)}) for number in numbers])
         assert tracemalloc.get_traced_memory()[0] < BYTES_KEPT_MAX
     finally:
         tracemalloc.stop()
@@ -84,4 +84,4 @@ def test_memory_is_bounded(memory: FileMemory) -> None:
 def test_no_room_for_temporary_file_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_memory, "_BEGIN", f"PRAGMA max_page_count = 8;{file_memory._BEGIN}")
     with closing(FileMemory()) as memory, pytest.raises(UserError, match="TMPDIR"):
-        memory.add_mentions(mention(one, one) for one in range(1_000))
+        memory.add_mentions(mention(number, number) for number in range(1_000))

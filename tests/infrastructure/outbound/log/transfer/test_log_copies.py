@@ -104,7 +104,9 @@ def test_copy_of_log_is_the_same(
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert list(file.parent.iterdir()) == [file]
     versions = "SELECT name, version FROM projections ORDER BY 1"
-    assert copy.ask(versions) == sorted((one.name, one.version) for one in PROJECTIONS)
+    assert copy.ask(versions) == sorted(
+        (projection.name, projection.version) for projection in PROJECTIONS
+    )
     due = copy.ask("SELECT run_id, is_archived FROM transcript_files")
     ended = told.ask(
         "SELECT r.run_id, r.stage = 'archived' FROM runs r"
@@ -123,7 +125,7 @@ def test_rows_of_long_states_are_stored_early(
     store = FoldedRows.store
 
     def storing(rows: FoldedRows) -> None:
-        waiting.append(sum(len(one.opened) for one in rows._changes.values()))
+        waiting.append(sum(len(change.opened) for change in rows._changes.values()))
         store(rows)
 
     monkeypatch.setattr(FoldedRows, "store", storing)
@@ -225,8 +227,8 @@ def test_range_holds_its_texts_and_the_hash_before(told: ToldLog, file: Path) ->
     done = exported(told.url, file, first=9, last=40, **WHOLE)
     assert 0 < done.seal.contents < told.one("SELECT count(*) FROM contents")
     lines = list(map(json.loads, file.read_text("utf-8").splitlines()))
-    sessions = {one["sessionid"] for one in lines if one["type"] == "spawnlog.export.content"}
-    keys = {one["id"] for one in lines if one["type"] == "spawnlog.export.content-key"}
+    sessions = {line["sessionid"] for line in lines if line["type"] == "spawnlog.export.content"}
+    keys = {line["id"] for line in lines if line["type"] == "spawnlog.export.content-key"}
     assert sessions <= keys
     assert len(keys) < told.one("SELECT count(*) FROM content_keys")
     file.write_bytes(file.read_bytes().replace(b'"events":"32"', b'"events":"31"', 1))
@@ -316,11 +318,11 @@ async def test_golden_log_is_imported_and_continued(
     if b'"format":%d,"logFormat"' % FILE_FORMAT in golden.read_bytes():
         assert file.read_bytes() == golden.read_bytes()
     rows = {
-        f"{one.name} {one.version}": copy.one(
-            f"SELECT md5(string_agg(t::text, '' ORDER BY {one.key}, from_position))"
-            f" FROM {one.name} AS t"
+        f"{projection.name} {projection.version}": copy.one(
+            f"SELECT md5(string_agg(t::text, '' ORDER BY {projection.key}, from_position))"
+            f" FROM {projection.name} AS t"
         )
-        for one in PROJECTIONS
+        for projection in PROJECTIONS
     }
     assert rows == GOLDEN_ROWS[golden.stem]
     async with running_on(copy.url) as running:

@@ -236,10 +236,10 @@ CHAINED_ANEW = {
 }
 
 
-def do(told: ToldLog, damage: Damage) -> int:
+def do(told_log: ToldLog, damage: Damage) -> int:
     """Return where the damage is done."""
-    here = int(told.one(damage.at)) if isinstance(damage.at, str) else damage.at
-    assert told.do(damage.statement.replace(":here", str(here))) != 0
+    here = int(told_log.one(damage.at)) if isinstance(damage.at, str) else damage.at
+    assert told_log.do(damage.statement.replace(":here", str(here))) != 0
     return here
 
 
@@ -316,12 +316,12 @@ def test_swapped_events_are_named(told: ToldLog, other: int) -> None:
     told.do("UPDATE events SET position = -1 WHERE position = %s", HERE)
     told.do("UPDATE events SET position = %s WHERE position = %s", HERE, other)
     told.do("UPDATE events SET position = %s WHERE position = -1", other)
-    said = f"position {HERE}: it was swapped with the event at position {other}"
-    assert told.says() == said
+    text = f"position {HERE}: it was swapped with the event at position {other}"
+    assert told.says() == text
     for here in (HERE, other):
         hash_there = "(SELECT chain_hash FROM saved_events WHERE position = %s)"
         told.do(f"UPDATE events SET chain_hash = {hash_there} WHERE position = %s", here, here)
-    assert told.says() == said
+    assert told.says() == text
 
 
 FORGED = (
@@ -351,19 +351,19 @@ def test_inserted_event_is_named_though_linked_well(told: ToldLog) -> None:
     assert told.found() == (HERE, "inserted")
 
 
-def cut(told: ToldLog, *, commits: bool = True, rows: bool = True) -> int:
+def cut(told_log: ToldLog, *, commits: bool = True, rows: bool = True) -> int:
     """Remove everything after a commit, as in an older backup."""
     query = "SELECT max(last_position) FROM commits WHERE last_position <= %s"
-    end = int(told.one(query, HERE)) if rows and commits else HERE
-    told.do("DELETE FROM events WHERE position > %s", end)
+    end = int(told_log.one(query, HERE)) if rows and commits else HERE
+    told_log.do("DELETE FROM events WHERE position > %s", end)
     if commits:
-        told.do("DELETE FROM commits WHERE last_position > %s", end)
+        told_log.do("DELETE FROM commits WHERE last_position > %s", end)
     if rows:
         for table in MIDDLE:
-            told.do(f"DELETE FROM {table} WHERE from_position > %s", end)
-            told.do(f"UPDATE {table} SET to_position = {FOREVER} WHERE to_position > %s", end)
-        told.restore_states()
-    told.do(
+            told_log.do(f"DELETE FROM {table} WHERE from_position > %s", end)
+            told_log.do(f"UPDATE {table} SET to_position = {FOREVER} WHERE to_position > %s", end)
+        told_log.restore_states()
+    told_log.do(
         "UPDATE log_head SET (position, recorded_at, chain_hash) = (SELECT position,"
         " recorded_at, chain_hash FROM events ORDER BY position DESC LIMIT 1)"
     )
@@ -394,12 +394,14 @@ def test_log_chained_anew_is_found_by_a_noted_head(told: ToldLog) -> None:
     assert told.says(head=noted).endswith("not that of the head given: the log was rewritten")
 
 
-def insert_copy(told: ToldLog, row: int, **changes: object) -> None:
+def insert_copy(told_log: ToldLog, row: int, **changes: object) -> None:
     """Insert the session row that began at a position once more, with some values changed."""
-    (columns,) = (columns_of(one) for one in PROJECTIONS if one.name == "sessions")
+    (columns,) = (
+        columns_of(projection) for projection in PROJECTIONS if projection.name == "sessions"
+    )
     names = [*columns, *SPAN_COLUMNS]
     values = ", ".join("%s" if name in changes else name for name in names)
-    told.do(
+    told_log.do(
         f"INSERT INTO sessions ({', '.join(names)}) SELECT {values} FROM saved_sessions"
         " WHERE from_position = %s",
         *(changes[name] for name in names if name in changes),
@@ -443,10 +445,10 @@ def test_first_damage_of_all_ranges_and_pages_is_named(
     assert told.found() == (here, "projection")
 
 
-def erase(told: ToldLog, session_id: object) -> int:
+def erase(told_log: ToldLog, session_id: object) -> int:
     """Return how many texts are gone with their key."""
-    told.do("DELETE FROM content_keys WHERE session_id = %s", session_id)
-    return told.do("DELETE FROM contents WHERE session_id = %s", session_id)
+    told_log.do("DELETE FROM content_keys WHERE session_id = %s", session_id)
+    return told_log.do("DELETE FROM contents WHERE session_id = %s", session_id)
 
 
 def test_text_is_missing_unless_its_key_is_too(told: ToldLog) -> None:

@@ -99,7 +99,7 @@ async def test_verification_without_its_connection_was_broken_off(
     (one,) = await served.latest()
     assert (one.state, one.ended_at) == ("broken-off", None)
     assert await verified()
-    assert [one.state for one in await served.latest()] == ["right", "broken-off"]
+    assert [item.state for item in await served.latest()] == ["right", "broken-off"]
 
 
 async def test_verification_asked_to_stop_says_by_whom(
@@ -107,19 +107,19 @@ async def test_verification_asked_to_stop_says_by_whom(
 ) -> None:
     assert not await served.request_stop("admin")
     loop = asyncio.get_running_loop()
-    asked: list[bool] = []
+    request: list[bool] = []
 
     def ask(_began: int, position: int, _last: int) -> None:
-        if position > 0 and not asked:
+        if position > 0 and not request:
             stopping = asyncio.run_coroutine_threadsafe(served.request_stop("admin"), loop)
-            asked.append(stopping.result(30))
+            request.append(stopping.result(30))
 
     with pytest.raises(
         VerificationStopRequestedError, match="stopped by admin; continue with --resume"
     ):
         await verified(on_progress=ask)
     (one,) = await served.latest()
-    assert asked == [True]
+    assert request == [True]
     assert (one.state, one.stop_requested_by) == ("stopped", "admin")
     assert one.last == await running.log.head()
     assert 0 < one.checked < one.last
@@ -150,7 +150,7 @@ async def test_newest_verifications_are_kept(
         VERIFICATIONS_MAX + 5,
     )
     await verified()
-    kept = [one.started_by for one in await served.latest()]
+    kept = [item.started_by for item in await served.latest()]
     assert kept == ["system"] + ["old"] * (VERIFICATIONS_MAX - 1)
     assert await running.ask("SELECT count(*) FROM verifications") == [(VERIFICATIONS_MAX,)]
 
@@ -158,7 +158,7 @@ async def test_newest_verifications_are_kept(
 def processes() -> list[int]:
     """Return the processes that verify for this one."""
     lists = Path(f"/proc/{os.getpid()}/task").glob("*/children")
-    children = [int(pid) for one in lists for pid in one.read_text("ascii").split()]
+    children = [int(pid) for listing in lists for pid in listing.read_text("ascii").split()]
     return [
         pid
         for pid in children
@@ -215,7 +215,7 @@ async def test_verification_begins_although_its_asker_is_gone(
         await asking
 
     async def is_over() -> bool:
-        return [one.state for one in await served.latest()] == ["right"] and not processes()
+        return [item.state for item in await served.latest()] == ["right"] and not processes()
 
     await until(is_over, "the verification and its process to end", seconds=30)
 

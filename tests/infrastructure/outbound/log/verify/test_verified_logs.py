@@ -67,7 +67,7 @@ def verified(running: RunningLog, state: Path) -> Verify:
 @pytest.fixture
 async def cut(running: RunningLog, tmp_path: Path) -> ToldLog:
     """Return a family's history in transactions of very different lengths."""
-    changes = [(one.stream, one.event) for one in a_family()]
+    changes = [(event.stream, event.event) for event in a_family()]
     number = 0
     while changes:
         length = LENGTHS[number % len(LENGTHS)]
@@ -168,11 +168,11 @@ def ids_in_json(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         if set(value) == {"id", "bytes", "hmac"}:
             yield value["id"]
-        for one in value.values():
-            yield from ids_in_json(one)
+        for item in value.values():
+            yield from ids_in_json(item)
     elif isinstance(value, list):
-        for one in value:
-            yield from ids_in_json(one)
+        for item in value:
+            yield from ids_in_json(item)
 
 
 def test_references_of_every_event_are_found() -> None:
