@@ -7,7 +7,7 @@ import type { CallerView } from './api/shapes'
 
 export type Scope = CallerView['scopes'][number]
 
-/** Return whether the server requires a token, as the document says. */
+/** Return true if the document says that the server requires a token. */
 function wantsToken(): boolean {
   return document.querySelector('meta[name=authentication]')?.getAttribute('content') !== 'none'
 }
@@ -39,7 +39,7 @@ class Session {
     return this.caller?.patterns.includes('*') ?? false
   }
 
-  /** Find out who is signed in. If authentication is off, no token is needed. */
+  /** Load the signed-in user. If authentication is off, no token is needed. */
   async begin(): Promise<void> {
     onTokenChange(() => void this.#ask())
     onTokenRefused(() => this.refuse())
@@ -82,7 +82,7 @@ class Session {
         setTimeout(() => void this.#trade(code), RETRY_MS)
         return
       }
-      // A user who was signed in before still is.
+      // A user who was signed in stays signed in.
       if (this.state !== 'signed-in') await this.#ask()
       if (this.state === 'signed-out') this.problem = error.message
     }
@@ -114,7 +114,7 @@ class Session {
     forgetAnswers()
     const turn = (this.#turn += 1)
     this.problem = null
-    // Nothing that one user has read is shown to another.
+    // Never show the previous user's data to the next one.
     if (this.state === 'signed-in') this.state = 'asking'
     if (readToken() === null && wantsToken()) {
       this.caller = null

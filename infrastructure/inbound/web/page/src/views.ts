@@ -22,11 +22,11 @@ export interface Shown {
   name: string
   /** The key after `g`; null for a view that only links lead to. */
   key: string | null
-  /** A view of the one thing that the address names takes its `id`; any other takes no property. */
+  /** A view of a single resource takes its `id` from the address; other views take no property. */
   // eslint-disable-next-line @typescript-eslint/no-explicit-any
   component: Component<any>
   isOfOne: boolean
-  /** Whether it requires a token that sees the whole log. */
+  /** True if it requires a token that sees the whole log. */
   needsEverything?: boolean
   /** The scope that it requires beside `read`. */
   scope?: Scope

@@ -1,11 +1,11 @@
-// JSON of which no number is rounded: what JavaScript cannot count is kept as it was written.
+// JSON without rounding: numbers beyond the precision of JavaScript keep their text.
 
 interface RawJson {
   rawJSON?: (source: string) => object
   isRawJSON?: (value: unknown) => boolean
 }
 const raw = JSON as unknown as RawJson
-/** A number that is perhaps too long, outside of most strings: to look at each takes its time. */
+/** Pattern of numbers that may be too long, outside of most strings. Checking every number is slow. */
 const LONG_NUMBER = /[:[,\s]-?\d{16}/
 
 export function readJson(text: string): unknown {
@@ -15,7 +15,7 @@ export function readJson(text: string): unknown {
   return JSON.parse(text, keep as (key: string, value: unknown) => unknown)
 }
 
-/** Whether it is a number that is kept as it was written. `JSON.stringify` writes it so again. */
+/** Return true for a number that keeps its text. `JSON.stringify` writes the same text. */
 export function isLongNumber(value: unknown): boolean {
   return raw.isRawJSON?.(value) ?? false
 }

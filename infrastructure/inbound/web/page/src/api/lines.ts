@@ -1,4 +1,4 @@
-// A response that comes as lines of JSON, each as it is made.
+// Responses of JSON lines, read while the server sends them.
 
 import { readJson } from './json'
 import { authorization, failureOf, readToken, RequestFailed, requestOf, type WriteOperation } from './requests'
@@ -6,7 +6,7 @@ import type { Answers, Bodies, Parameters } from './shapes'
 
 const LINE_CHARS_MAX = 8_000_000
 
-/** Sends a question and gives what each read brought, as values. */
+/** Send a request, and yield the values of each read. */
 export async function* lines<Of extends WriteOperation>(
   operation: Of, parameters: Parameters[Of], body: Bodies[Of], signal: AbortSignal,
 ): AsyncGenerator<Answers[Of][]> {
@@ -37,12 +37,12 @@ export async function* lines<Of extends WriteOperation>(
       if (values.length > 0) yield values
     }
   } finally {
-    // Whoever reads no further frees the place that the answer has at the server.
+    // A reader that stops frees the slot of the response at the server.
     void reader.cancel().catch(() => undefined)
   }
 }
 
-/** Takes text piece by piece and gives the values of the lines that it ends. */
+/** Parser of text in pieces, which returns the values of completed lines. */
 export function lineTaker(): (piece: string) => unknown[] {
   let rest = ''
   return (piece) => {

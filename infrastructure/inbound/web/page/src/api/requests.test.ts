@@ -23,7 +23,7 @@ test('a parameter without a value is not sent', () => {
   expect(requestOf('listRuns', { label: '', tree: null, q: undefined, status: [] }).target).toBe('/v1/runs')
 })
 
-/** Never called: the check of types refuses each of these, and says so if one is allowed. */
+/** Never called: the type checker must refuse each of these. */
 export function refused(sending: Sending, asked: typeof Asked, listing: typeof Listing): void {
   // @ts-expect-error an unknown operation
   void read('getRunn', { runId: RUN })

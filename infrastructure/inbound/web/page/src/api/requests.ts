@@ -11,10 +11,10 @@ export type Operation = keyof Parameters
 export type WriteOperation = keyof Bodies
 export type ReadOperation = Exclude<Operation, WriteOperation>
 
-/** These parameters and no others. Without it TypeScript refuses an unknown name in a literal alone. */
+/** Exactly these parameters. Without it, TypeScript refuses unknown names in literals only. */
 export type Exactly<Of extends Operation, Given> = Given & Record<Exclude<keyof Given, keyof Parameters[Of]>, never>
 
-/** A response: the body, and as of which position of which log it is true. */
+/** A response: its body, the log, and the position as of which it is true. */
 export interface Answer<T> {
   body: T
   log: string
@@ -23,7 +23,7 @@ export interface Answer<T> {
   etag: string | null
 }
 
-/** The server refused, or did not answer (`status` 0). `message` says what to do next. */
+/** A refusal, or a missing response (`status` 0). `message` names the next step. */
 export class RequestFailed extends Error {
   constructor(
     readonly status: number,
@@ -31,14 +31,14 @@ export class RequestFailed extends Error {
     detail: string,
     readonly problem: Partial<Problem> = {},
     readonly retryAfterMs: number | null = null,
-    /** Of which log the server is; empty when nobody said so. */
+    /** Id of the server's log; empty if unknown. */
     readonly log = '',
   ) {
     super(detail)
     this.name = 'RequestFailed'
   }
 
-  /** The server, or the way to it, is away for a while. */
+  /** True if the server or the network is temporarily unavailable. */
   get isOutage(): boolean {
     return this.status === 0 || this.status === 503
   }
@@ -46,7 +46,7 @@ export class RequestFailed extends Error {
 
 const TOKEN_KEY = 'spawnlog.token'
 
-/** Whether a text can be a token at all; with any other a browser sends no request. */
+/** Return true if the text can be a token. With any other, the browser sends no request. */
 export function mayBeToken(text: string): boolean {
   return /^[!-~]+$/.test(text)
 }
@@ -56,13 +56,13 @@ export function readToken(): string | null {
   return token !== null && mayBeToken(token) ? token : null
 }
 
-/** Keeps the token for all tabs of this browser; null signs all of them out. */
+/** Store the token for all tabs of this browser; null signs all of them out. */
 export function writeToken(token: string | null): void {
   if (token === null) localStorage.removeItem(TOKEN_KEY)
   else localStorage.setItem(TOKEN_KEY, token)
 }
 
-/** Calls `then` when another tab has signed in or out, also while this one was laid aside. */
+/** Call `then` when another tab has signed in or out, also while this one was suspended. */
 export function onTokenChange(then: () => void): void {
   addEventListener('storage', (event) => {
     if (event.key === TOKEN_KEY || event.key === null) then()
@@ -74,25 +74,25 @@ export function onTokenChange(then: () => void): void {
 
 let whenRefused = (): void => undefined
 
-/** Calls `then` when the token of this browser is good for nothing any more. */
+/** Call `then` when the server no longer accepts the token of this browser. */
 export function onTokenRefused(then: () => void): void {
   whenRefused = then
 }
 
 const PAGE_TOKEN = 'slp_'
 
-/** Tells the server that nobody uses the token of this browser any more, if it was made for the page. */
+/** Revoke the token of this browser if it was made for the page. */
 export async function revokeToken(): Promise<void> {
   if (!readToken()?.startsWith(PAGE_TOKEN)) return
   try {
     const { method, target } = requestOf('revokePageToken', {})
     await fetch(target, { method, headers: authorization(), keepalive: true })
   } catch {
-    // Nobody hears it: the token ends by itself.
+    // The server is unavailable: the token expires by itself.
   }
 }
 
-/** The method of a request, and its path with the parameters in it and behind it. */
+/** Return the method of a request, and its path with path and query parameters. */
 export function requestOf<Of extends Operation>(operation: Of, parameters: Parameters[Of]): { method: string; target: string } {
   const [method, template] = ROUTES[operation].split(' ') as [string, string]
   let path = template
@@ -114,15 +114,15 @@ export function authorization(token = readToken()): Record<string, string> {
 const ANSWERS_KEPT_MAX = 200
 let kept = new Map<string, Answer<unknown>>()
 
-/** Forgets what was read, for another token or another log. What is still on its way is kept nowhere. */
+/** Empty the cache, for another token or log. Pending responses are not cached. */
 export function forgetAnswers(): void {
   kept = new Map()
 }
 
 /**
- * Reads. With `isForever` the response never changes (it is as of a position that the log has
- * passed): the last 200 of those are kept. With `last`, the last answer to the same question, its body is
- * taken again if the server says by its ETag that it still is the same.
+ * Send a read. With `isForever`, the response never changes, because it is as of a past position of the
+ * log; the last 200 of these are cached. `last` is the previous response to the same request: its body is
+ * reused if the server confirms its ETag.
  */
 export async function read<Of extends ReadOperation, Given extends Parameters[Of]>(
   operation: Of,
@@ -146,7 +146,7 @@ export async function read<Of extends ReadOperation, Given extends Parameters[Of
   return answer
 }
 
-/** Asks for something to be done: once, however often it is sent with the same `key`. */
+/** Send a command. It takes effect once, however often it is sent with the same `key`. */
 export async function act<Of extends WriteOperation>(
   operation: Of, parameters: Parameters[Of], body: Bodies[Of], key = newKey(),
 ): Promise<Answer<Answers[Of]>> {
@@ -154,13 +154,13 @@ export async function act<Of extends WriteOperation>(
   return send(method, target, { body, headers: { 'Idempotency-Key': key } })
 }
 
-/** Asks without the token of this browser, for what signs in. */
+/** Send a request without the token of this browser, to sign in. */
 export async function actAsNobody<Of extends WriteOperation>(operation: Of, parameters: Parameters[Of], body: Bodies[Of]): Promise<Answer<Answers[Of]>> {
   const { method, target } = requestOf(operation, parameters)
   return send(method, target, { body, token: null })
 }
 
-/** A key that nobody else has. `randomUUID` is there only where a browser trusts the connection. */
+/** Return a unique key. Browsers have `randomUUID` only on secure connections. */
 export function newKey(): string {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((one) => one.toString(16).padStart(2, '0')).join('')
 }
@@ -193,7 +193,7 @@ async function send<Body>(
       cache: 'no-store',
     })
     clock.note(response.headers.get('Spawnlog-Clock'), sentMs, Date.now())
-    // A server may go away in the middle of its answer.
+    // The server may end in the middle of a response.
     if (response.ok) text = await response.text()
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error
@@ -210,9 +210,9 @@ async function send<Body>(
   }
 }
 
-/** What a response says that is none, to a request with this token. */
+/** Return the error for a failed response to a request with this token. */
 export async function failureOf(response: Response, token: string | null): Promise<RequestFailed> {
-  // Of a token that was there before another one it says nothing new.
+  // Ignore the failure of a token that was replaced meanwhile.
   if (response.status === 401 && token !== null && token === readToken()) whenRefused()
   const after = response.headers.get('Retry-After')
   const retryAfterMs = after === null ? null : Number(after) * 1000
@@ -221,7 +221,7 @@ export async function failureOf(response: Response, token: string | null): Promi
     const problem = (await response.json()) as Problem
     return new RequestFailed(response.status, problem.code, problem.detail, problem, retryAfterMs, log)
   } catch {
-    // A proxy in between answers in its own words, which are nobody's here.
+    // A proxy answers in its own format, which is not shown.
     return new RequestFailed(
       response.status,
       'unknown',

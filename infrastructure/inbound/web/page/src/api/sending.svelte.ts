@@ -1,4 +1,4 @@
-// An action that somebody asks for: done once, however often it is sent, and what came of it in words.
+// A command of the user that takes effect once, however often it is sent, with its result in words.
 
 import { act, newKey, RequestFailed, type WriteOperation } from './requests'
 import type { Answers, Bodies, Parameters } from './shapes'
@@ -6,33 +6,33 @@ import type { Answers, Bodies, Parameters } from './shapes'
 export class Sending {
   isBusy = $state(false)
   said = $state('')
-  /** The last answer that was a refusal or a failure; null if there is none. */
+  /** The last refusal or failure, or null. */
   problem = $state.raw<RequestFailed | null>(null)
 
-  #asked = ''
+  #unanswered = ''
   #key = ''
 
-  /** Forgets what the last answer said. */
+  /** Clear the last result. */
   clear(): void {
     this.said = ''
     this.problem = null
   }
 
-  /** Sends it; null when it was not done, or nobody said that it was: then `said` has the reason. */
+  /** Send the command. Return null if it failed or its outcome is unknown; `said` has the reason. */
   async send<Of extends WriteOperation>(operation: Of, parameters: Parameters[Of], body: Bodies[Of]): Promise<Answers[Of] | null> {
-    const asked = JSON.stringify([operation, parameters, body])
-    // What nobody has answered may have been done: asked for again it is the same.
-    if (asked !== this.#asked) this.#key = newKey()
-    this.#asked = asked
+    const request = JSON.stringify([operation, parameters, body])
+    // A request without a response may have taken effect: a retry keeps its key.
+    if (request !== this.#unanswered) this.#key = newKey()
+    this.#unanswered = request
     this.isBusy = true
     this.clear()
     try {
       const answer = await act(operation, parameters, body, this.#key)
-      this.#asked = ''
+      this.#unanswered = ''
       return answer.body
     } catch (error) {
       if (!(error instanceof RequestFailed)) throw error
-      if (!error.isOutage && error.code !== 'unknown') this.#asked = ''
+      if (!error.isOutage && error.code !== 'unknown') this.#unanswered = ''
       this.said = error.message
       this.problem = error
       return null

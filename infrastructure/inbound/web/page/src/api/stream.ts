@@ -1,5 +1,5 @@
-// What is recorded, as it is recorded. One tab of a browser reads the stream for all: a browser
-// opens six connections to a host, and an open stream takes one of them for good.
+// Live stream of the log's events. One tab reads it for all tabs of a browser: browsers open six
+// connections to a host, and a stream occupies one of them.
 
 import { createParser } from 'eventsource-parser'
 
@@ -13,20 +13,20 @@ export interface Recorded {
 
 export type StreamState = 'connecting' | 'open' | 'lost'
 
-interface Told {
+interface StreamMessage {
   recorded?: Recorded
   state?: StreamState
 }
 
 const LOCK = 'spawnlog.stream'
 const CHANNEL = 'spawnlog.stream'
-const TOLD_EVERY_MS = 50
+const POST_EVERY_MS = 50
 const RETRY_FIRST_MS = 250
 const RETRY_MAX_MS = 5_000
 const SILENCE_MAX_MS = 45_000
 
-/** Follows the log from `head()` on (0: from now on), in this tab or through the one that does; gives
- * its end. `runId` is the only run that the token may follow, if it is that of a child. */
+/** Follow the log from `head()` on (0: from now on), in this tab or through the tab that reads the stream.
+ * Return a function that stops. `runId` is the only run that a child's token may follow. */
 export function followLog(
   head: () => number,
   runId: string | null,
@@ -35,17 +35,17 @@ export function followLog(
 ): () => void {
   const ending = new AbortController()
   const channel = new BroadcastChannel(CHANNEL)
-  const take = (told: Told): void => {
-    if (told.recorded) onRecorded(told.recorded)
-    if (told.state) onState(told.state)
+  const take = (message: StreamMessage): void => {
+    if (message.recorded) onRecorded(message.recorded)
+    if (message.state) onState(message.state)
   }
-  channel.onmessage = (event: MessageEvent<Told>) => take(event.data)
-  const tell = (told: Told): void => {
-    take(told)
-    channel.postMessage(told)
+  channel.onmessage = (event: MessageEvent<StreamMessage>) => take(event.data)
+  const tell = (message: StreamMessage): void => {
+    take(message)
+    channel.postMessage(message)
   }
   const follow = (): Promise<void> => readStream(head, runId, tell, ending.signal)
-  // Where a browser does not trust the connection it has no locks: each tab follows for itself.
+  // Browsers have no locks on insecure connections: then each tab reads its own stream.
   const locks = navigator.locks as LockManager | undefined
   if (locks === undefined) void readStream(head, runId, take, ending.signal)
   else void locks.request(LOCK, { signal: ending.signal }, follow).catch(() => undefined)
@@ -58,7 +58,7 @@ export function followLog(
 async function readStream(
   head: () => number,
   runId: string | null,
-  tell: (told: Told) => void,
+  tell: (message: StreamMessage) => void,
   ending: AbortSignal,
 ): Promise<void> {
   let delay = RETRY_FIRST_MS
@@ -66,7 +66,7 @@ async function readStream(
     try {
       await readOnce(head(), runId, tell, ending, () => (delay = RETRY_FIRST_MS))
     } catch {
-      // Whatever it was: what is shown stays, and the stream is asked for again from there on.
+      // After any failure the shown state stays, and the stream is resumed from its position.
     }
     if (ending.aborted) return
     tell({ state: 'lost' })
@@ -78,7 +78,7 @@ async function readStream(
 async function readOnce(
   after: number,
   runId: string | null,
-  tell: (told: Told) => void,
+  tell: (message: StreamMessage) => void,
   ending: AbortSignal,
   onOpen: () => void,
 ): Promise<void> {
@@ -111,7 +111,7 @@ async function readOnce(
       onEvent: (event) => {
         if (event.id === undefined) return
         newest = { position: Number(event.id), recordedAt: recordedAtOf(event.data), log }
-        timer ??= setTimeout(flush, Math.max(0, toldAt + TOLD_EVERY_MS - performance.now()))
+        timer ??= setTimeout(flush, Math.max(0, toldAt + POST_EVERY_MS - performance.now()))
       },
     })
     const texts = response.body.pipeThrough(new TextDecoderStream()).getReader()

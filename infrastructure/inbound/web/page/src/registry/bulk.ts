@@ -1,15 +1,15 @@
-// What can be done to several chosen runs at once.
+// Actions on several selected runs at once.
 
 import type { RunSummary } from '../api/shapes'
 import { counted } from '../parts/text'
 
 export const CHOSEN_MAX = 100
 
-/** What came of an action on one run, or that it is on its way. */
+/** Outcome of an action on one run, or its progress. */
 export interface Outcome {
   state: 'working' | 'done' | 'failed'
   text: string
-  /** The run that was made of it. */
+  /** The new run of a respawn. */
   newRunId?: string
 }
 
@@ -17,7 +17,7 @@ export function isOver(run: RunSummary): boolean {
   return run.endedAt !== null || run.status === 'refused'
 }
 
-/** Return what a stop does to the chosen runs: `2 running and 1 queued run are stopped …`. */
+/** Return the effect of a stop on the selected runs: `2 running and 1 queued run are stopped …`. */
 export function stopText(runs: readonly RunSummary[]): string {
   const going = runs.filter((run) => !isOver(run))
   const byStatus = new Map<string, number>()
@@ -39,7 +39,7 @@ export function outcomesText(outcomes: readonly Outcome[]): string {
   return parts.filter(([, number]) => number > 0).map(([state, number]) => `${number} ${state}`).join(', ')
 }
 
-/** Do something to each of them, a few at a time. */
+/** Run an action on each run, a few concurrently. */
 export async function each<T>(items: readonly T[], atOnce: number, work: (item: T) => Promise<void>): Promise<void> {
   const left = [...items]
   const worker = async (): Promise<void> => {

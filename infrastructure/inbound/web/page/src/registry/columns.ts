@@ -1,4 +1,4 @@
-// The columns of the list of runs: which there are, which are shown, and what a file has of each run.
+// Columns of the list of runs: all of them, the shown ones, and the columns of an exported file.
 
 import type { RunSummary } from '../api/shapes'
 import type { CsvColumn } from '../parts/download'
@@ -9,7 +9,7 @@ export interface RunColumn {
   name: string
   width: string
   order?: 'descending'
-  /** Whether it is shown while nobody has chosen columns. */
+  /** True if it is shown by default. */
   isDefault: boolean
 }
 
@@ -36,13 +36,13 @@ export function columnsText(ids: Iterable<string>): string {
   return COLUMNS.filter((column) => chosen.has(column.id)).map((column) => column.id).join(',')
 }
 
-/** Read the chosen columns, whoever wrote them; the default if none is known. */
+/** Parse the chosen columns of the address; the default if none is known. */
 export function readColumns(text: string | null): Set<RunColumn['id']> {
   const chosen = columnsText((text ?? '').split(','))
   return new Set((chosen || DEFAULT_COLUMNS).split(',') as RunColumn['id'][])
 }
 
-/** How long a run was or is at work; null if it did not start. */
+/** Return the run time in milliseconds; null if the run did not start. */
 export function elapsedMs(run: RunSummary, now: number): number | null {
   return tookMs(run.stages, run.endedAt === null ? now : 0)
 }

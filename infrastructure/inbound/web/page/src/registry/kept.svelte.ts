@@ -1,4 +1,4 @@
-// What this browser keeps of the list of runs: the chosen columns and the saved views.
+// Settings of the list of runs stored in this browser: chosen columns and saved views.
 
 import { NAME_CHARS_MAX, readViews, writeViews, type SavedView } from './saved'
 

@@ -1,5 +1,5 @@
-// The filter of the list of runs in its three forms: what a person types, what the address has, and
-// what the server is asked.
+// The filter of the list of runs in its three forms: text of the search field, filters of the address,
+// and parameters of the request.
 
 import type { Parameters } from '../api/shapes'
 import { readMoment, type MomentContext } from '../moment/moment_text'
@@ -18,9 +18,9 @@ const RULE_NAMES: Record<Rule, true> = {
 }
 export const RULES = Object.keys(RULE_NAMES) as Rule[]
 
-/** What a token of the search field filters by, and how the address and the command call it. */
+/** A token of the search field, with its names in the address and in the command. */
 interface TokenForm {
-  /** The name of the filter in the address, which is that of the API. */
+  /** Name of the filter in the address and in the API. */
   filter: string
   option: string
   isRepeatable?: boolean
@@ -46,14 +46,14 @@ export type TokenName = keyof typeof TOKENS
 export const TOKEN_NAMES = Object.keys(TOKENS) as TokenName[]
 const form = (name: TokenName): TokenForm => TOKENS[name]
 
-/** The values of each token, and the words. A token that takes one value has one. */
+/** Values of each token, and the words. A single-valued token has one value. */
 export interface RunQuery {
   values: Partial<Record<TokenName, string[]>>
   words: string
 }
 
 export const EVERYTHING: RunQuery = { values: {}, words: '' }
-/** All filters that are written by this view, and those that older links have. */
+/** All filters that this view writes, and those of older links. */
 export const FILTER_NAMES = [...TOKEN_NAMES.map((name) => TOKENS[name].filter), 'q', 'label']
 const VALUE_CHARS_MAX = 500
 
@@ -65,13 +65,13 @@ export function valuesOf(query: RunQuery, name: TokenName): string[] {
   return query.values[name] ?? []
 }
 
-/** The query with other values of a token. */
+/** Return the query with other values of a token. */
 export function withValues(query: RunQuery, name: TokenName, values: string[]): RunQuery {
   const { [name]: _, ...others } = query.values
   return { ...query, values: values.length === 0 ? others : { ...others, [name]: values } }
 }
 
-/** The query with a value of a token added, or without it if it was there. */
+/** Return the query with a value of a token toggled. */
 export function toggled(query: RunQuery, name: TokenName, value: string): RunQuery {
   const values = valuesOf(query, name)
   if (values.includes(value)) return withValues(query, name, values.filter((one) => one !== value))
@@ -79,7 +79,7 @@ export function toggled(query: RunQuery, name: TokenName, value: string): RunQue
 }
 
 export interface Piece {
-  /** Where it begins and ends in the text. */
+  /** Offsets of begin and end in the text. */
   from: number
   to: number
   /** The name before the colon; null for a word. */
@@ -118,7 +118,7 @@ function readValue(text: string, begin: number): { value: string; to: number } {
   return { value, to: text.length }
 }
 
-/** Read what somebody typed. Unknown names are words, and a token without a value is none. */
+/** Parse the text of the search field. Unknown names are words; a token without a value is ignored. */
 export function parseQuery(text: string): { query: RunQuery; problems: string[] } {
   const values: RunQuery['values'] = {}
   const problems: string[] = []
@@ -139,7 +139,7 @@ export function parseQuery(text: string): { query: RunQuery; problems: string[] 
   return { query: { values, words: words.join(' ') }, problems }
 }
 
-/** Write a query as it is typed: `parseQuery` reads the same query. */
+/** Return a query as text; `parseQuery` is the inverse. */
 export function printQuery(query: RunQuery): string {
   const tokens = TOKEN_NAMES.flatMap((name) => valuesOf(query, name).map((value) => `${name}:${quotedValue(value, form(name).isRepeatable)}`))
   const words = query.words.split(/\s+/).filter(Boolean).map(quotedWord)
@@ -157,13 +157,13 @@ function quotedWord(word: string): string {
   return others.length === 0 && piece?.name === null && piece.value === word ? word : inQuotes(word)
 }
 
-/** Read a query from the filters of the address, whoever wrote that. */
+/** Parse a query from the filters of the address, which is untrusted. */
 export function queryOfFilters(filters: Filters): RunQuery {
   const values: RunQuery['values'] = {}
   const of = (filter: string): string[] => filters.filter(([name]) => name === filter).map(([, value]) => value.trim()).filter(Boolean)
   for (const name of TOKEN_NAMES) {
     const { filter, isRepeatable } = form(name)
-    // Links of earlier versions have whole labels.
+    // Links of earlier versions filter by whole labels.
     const given = name === 'label' ? [...of('label'), ...of(filter)] : of(filter)
     if (given.length > 0) values[name] = isRepeatable ? [...new Set(given)] : given.slice(-1)
   }
@@ -178,9 +178,9 @@ export function filtersOfQuery(query: RunQuery): Filters {
 
 export interface Question {
   parameters: Asked
-  /** The options of `spawnlog run list` for the same. */
+  /** Options of `spawnlog run list` for the same query. */
   options: string[]
-  /** Why some of the query is left out. */
+  /** Reason why parts of the query are ignored. */
   problems: string[]
 }
 
@@ -188,8 +188,8 @@ const WORDS_MAX = 8
 const WORDS_CHARS_MAX = 200
 
 /**
- * Return what the server is asked. What it would refuse is left out, and a problem says so. A time ago
- * counts back from now if that is what is shown, otherwise from the moment in the past.
+ * Return the parameters of the request. Values that the server would refuse are ignored, with a problem. A
+ * time ago counts back from the shown moment.
  */
 export function questionOf(query: RunQuery, context: MomentContext, isLive = true): Question {
   const parameters: Record<string, unknown> = {}
@@ -203,7 +203,7 @@ export function questionOf(query: RunQuery, context: MomentContext, isLive = tru
       if (problem !== null || !isMoment) return problem === null ? [value] : []
       const read = readMoment(value, context)
       if (read.problem !== null) problems.push(read.problem)
-      // Now is no bound: everything was created before it.
+      // Every run was created before now, so now is no bound.
       return read.at === null ? [] : [isLive ? read.at : (instantBefore(read.at, context.now) ?? read.at)]
     })
     if (values.length === 0) continue
@@ -246,7 +246,7 @@ function listed(names: readonly string[]): string {
   return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} or ${names.at(-1)}`
 }
 
-/** The parameters without some of the tokens: what is counted for the choice among their values. */
+/** Return the parameters without some tokens, to count the alternatives of these tokens. */
 export function without(parameters: Asked, names: readonly TokenName[]): Asked {
   const left = { ...parameters } as Record<string, unknown>
   for (const name of names) delete left[TOKENS[name].filter]

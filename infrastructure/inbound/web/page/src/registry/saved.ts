@@ -1,4 +1,4 @@
-// Views of the list of runs that this browser keeps: a name, and the filters of the address.
+// Saved views of the list of runs: a name, and the filters of the address. Stored in this browser.
 
 export interface SavedView {
   name: string
@@ -10,14 +10,14 @@ export const NAME_CHARS_MAX = 60
 const QUERY_CHARS_MAX = 4_000
 const VIEWS_MAX = 50
 
-/** Views that every browser has. */
+/** Built-in views. */
 export const BUILT_IN: readonly SavedView[] = [
   { name: 'Running now', query: 'status=running' },
   { name: 'Failed today', query: 'status=failed&status=timeout&endedSince=today' },
   { name: 'Refused today', query: 'status=refused&since=today' },
 ]
 
-/** Read the stored views. What is none is left out: other programs write to the same store. */
+/** Read the stored views. Ignore invalid ones: other programs write to the same store. */
 export function readViews(text: string | null): SavedView[] {
   let stored: unknown
   try {

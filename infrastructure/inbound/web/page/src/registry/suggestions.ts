@@ -1,25 +1,25 @@
-// What the search field offers while somebody types: names of tokens, and values that are there.
+// Suggestions of the search field: names of tokens, and existing values.
 
 import { STATES } from '../parts/states'
 import { count } from '../parts/text'
 import { pieces, RULES, TOKENS, TOKEN_NAMES, type TokenName } from './run_query'
 
-/** What is there, with how many runs have it. */
+/** Existing values, with the number of runs that have each. */
 export interface Known {
   statuses: Record<string, number>
   agents: Record<string, number>
   rules: Record<string, number>
-  /** Values of the rows that were read. */
+  /** Values of the loaded rows. */
   labels: string[]
   requesters: string[]
   causes: string[]
 }
 
 export interface Suggestion {
-  /** What is shown, and what it is the text of the token. */
+  /** The label, which is also the text of the token. */
   text: string
   hint: string
-  /** Whether the token is complete with it. */
+  /** True if the suggestion completes the token. */
   isWhole: boolean
 }
 
@@ -33,7 +33,7 @@ export interface Suggestions {
 const SHOWN_MAX = 8
 const TIMES = ['1h', '6h', 'today', 'yesterday', '7d', '30d']
 
-/** Return what fits the token at the caret. */
+/** Return the suggestions for the token at the caret. */
 export function suggestions(text: string, caret: number, known: Known): Suggestions {
   const at = pieces(text).find((piece) => piece.from < caret && caret <= piece.to)
   if (at === undefined) return { from: caret, to: caret, items: text.trim() === '' ? TOKEN_NAMES.map(nameOf).slice(0, SHOWN_MAX) : [] }
@@ -42,7 +42,7 @@ export function suggestions(text: string, caret: number, known: Known): Suggesti
     const written = text.slice(from, caret).toLowerCase()
     return { from, to, items: TOKEN_NAMES.filter((one) => one.startsWith(written)).map(nameOf) }
   }
-  // A list of values: the last one is being written.
+  // In a list of values, the last one is being typed.
   const isList = name === 'agent' || name === 'status'
   const before = isList ? value.slice(0, value.lastIndexOf(',') + 1) : ''
   const begun = value.slice(before.length).toLowerCase()

@@ -1,11 +1,11 @@
-// The head line of the list of runs: how many there are, their tokens and their cost.
+// The head line of the list of runs: their number, tokens and cost.
 
 import type { RunTotalsView } from '../api/shapes'
 import { count, counted, dollars, tokens, unpriced } from '../parts/text'
 
 export interface HeadLine {
   text: string
-  /** What the numbers mean, and what is missing in them. */
+  /** Explanation of the numbers and of missing parts. */
   hint: string
 }
 

@@ -18,7 +18,7 @@ export type FieldName = keyof SpawnFields
 export type FieldProblems = Partial<Record<FieldName, string>>
 export type SpawnBody = Bodies['spawn']
 
-/** Return the body, or what is wrong in which field. Empty fields are left out: the server has defaults. */
+/** Return the body, or the problems by field. Empty fields are left out: the server has defaults. */
 export function spawnBody(fields: SpawnFields): { body: SpawnBody; problems: null } | { body: null; problems: FieldProblems } {
   const problems: FieldProblems = {}
   if (fields.task.trim() === '') problems.task = 'Write what the child is to do.'
@@ -42,7 +42,7 @@ export function spawnBody(fields: SpawnFields): { body: SpawnBody; problems: nul
   }
 }
 
-/** The values to share; undefined if none are given, null if the text is no JSON object. */
+/** Return the values to share; undefined if none are given, null if the text is not a JSON object. */
 function sharedContextOf(text: string): Record<string, unknown> | undefined | null {
   if (text.trim() === '') return undefined
   try {
