@@ -69,7 +69,7 @@ class Clients:
         self._pool.shutdown()
 
     def measured(self, jobs: Sequence[Job]) -> Measured:
-        """Do all jobs at once, each in a process of its own; their figures together."""
+        """Run all jobs concurrently, one process each. Return the combined figures."""
         together = len(jobs) == PROCESSES_MAX
         futures = [self._pool.submit(_done, job, together) for job in jobs]
         done = [future.result() for future in futures]
@@ -86,7 +86,7 @@ _barrier: Barrier | None = None
 def _begin(barrier: Barrier) -> None:
     global _barrier
     _barrier = barrier
-    # As a server does: the writer works in here, and the floor is to have what it has.
+    # As in a server, the writer shares this process, and the floor gets the same conditions.
     tune_garbage_collector()
 
 

@@ -89,7 +89,7 @@ def _all_made(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Generate and say how fast; 0 when it is stored."""
+    """Generate a history and print its rate. Return the exit status."""
     options = _options(arguments)
     try:
         done = _generated(options)

@@ -132,7 +132,7 @@ def measured_copies(folder: Path, data: Path, events: int) -> list[Figure]:
     """Measure an export of the log with all texts, and the import of the file."""
     file, other = folder / "log.ndjson", folder / "imported"
     other.mkdir(mode=0o711)
-    # Made beforehand: what it takes to make a database is another question.
+    # Made beforehand, because the creation of a database is not measured.
     open_database(None, other / "postgres").close()
     whole = ("--out", str(file), "--contents", "--transcripts", "--data-dir", str(data))
     figures = [

@@ -119,7 +119,7 @@ HEAP = "() => performance.memory ? performance.memory.usedJSHeapSize / 1048576 :
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """Chromium of this machine."""
+    """Yield Chromium, as installed on this machine."""
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
         raise SystemExit("bench-page needs Chromium: `make browser` installs it")
@@ -317,7 +317,7 @@ def _ms(milliseconds: float) -> float:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; 0 when everything was painted."""
+    """Measure and print. Return 0 if everything was painted."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.page", description=__doc__)
     parser.add_argument("--events", type=int, default=100_000, help="of the generated log")
     parser.add_argument("--memory-seconds", type=float, default=60.0)
@@ -332,7 +332,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     figures: list[Figure] = []
     try:
         for figure in measured(folder, options.events, options.memory_seconds):
-            # Memory takes up to an hour: what was measured in front of it is told at once.
+            # The memory measurement takes up to an hour: print earlier figures at once.
             print(f"{figure.name}: {figure.value} {figure.unit}", file=sys.stderr, flush=True)
             figures.append(figure)
     except RuntimeError as error:

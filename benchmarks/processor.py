@@ -19,7 +19,7 @@ class ProcessUse(NamedTuple):
 
 def process_use(stat: str, ticks_a_second: int) -> ProcessUse:
     """Return the processor time and parent in the text of a `stat` file."""
-    # The name of the program stands in brackets, and may have any in it.
+    # The program's name is in brackets and may contain brackets.
     fields = stat.rpartition(")")[2].split()
     return ProcessUse(int(fields[1]), sum(map(int, fields[11:15])) / ticks_a_second)
 
@@ -84,6 +84,6 @@ def spent_by(server: int, database: int) -> Spent | None:
             except OSError:
                 continue
             processes[int(path.name)] = process_use(text, ticks)
-    # The keeper of the embedded server may be the service's child, or nobody's.
+    # The supervisor of the embedded server may be the service's child, or an orphan.
     outside = {pid: process for pid, process in processes.items() if pid != database}
     return Spent(tree_seconds(outside, server), tree_seconds(processes, database))

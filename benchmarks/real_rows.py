@@ -9,9 +9,8 @@ from benchmarks.server import Server
 
 
 async def one_waiting_spawn(server: Server, conninfo: str) -> tuple[TableRows, ...]:
-    """Return the rows of the transaction that answered a spawn whose run waits. Its place in the
-    lane is that of another run.
-    """
+    """Return the rows of the transaction that answered a spawn whose run waits. Another run holds
+    its place in the lane."""
     connection = Connection(server.url, server.token)
     await connection.open()
     try:

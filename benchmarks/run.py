@@ -60,7 +60,7 @@ NOTES = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, store; 0 when every call was answered as it should be."""
+    """Measure, print and store the figures. Return 0 if every call was answered as expected."""
     options = _options(arguments)
     began, load_before = time.monotonic(), round(os.getloadavg()[0], 1)
     folder = Path(tempfile.mkdtemp(prefix="spawnlog-bench-"))
@@ -133,7 +133,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help=f"the same as {' '.join(QUICK)}")
     parser.add_argument("--output", type=Path, default=None, help="JSON file to write")
     given = list(sys.argv[1:] if arguments is None else arguments)
-    # What is said beside --quick counts more than --quick.
+    # Explicit options take precedence over --quick.
     options = parser.parse_args([*QUICK, *given] if "--quick" in given else given)
     if not 0 < options.seconds <= SECONDS_MAX:
         parser.error(f"--seconds must be more than 0 and at most {SECONDS_MAX:.0f}")

@@ -54,7 +54,7 @@ class Standing:
 
 
 class Lives(NamedTuple):
-    """A cell of lives: how many a second, and milliseconds of a core for each, if it is known."""
+    """Lives of one cell: number per second, and milliseconds of a core for each, if known."""
 
     per_second: float
     p50_ms: float

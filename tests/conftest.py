@@ -27,7 +27,7 @@ gc.disable()
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# No test is judged by a clock: what a property takes depends on what else the machine does.
+# No test is judged by a clock: the time of a property depends on the load of the machine.
 settings.register_profile(
     "unhurried", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )

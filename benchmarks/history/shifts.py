@@ -13,7 +13,7 @@ from benchmarks.history.storage.tables import GatheredRows
 from benchmarks.history.world.identities import CONTENT_KEY_BYTES
 from benchmarks.history.world.simulated_log import Beginning
 
-# Long past, so that what is appended later by a real server comes later on the clock too.
+# Long past, so that later appends of a real server have later times.
 START = datetime(2025, 1, 6, 6, tzinfo=UTC)
 SHIFT_HOURS = 3
 SHIFT_EVENTS = 20_000
@@ -79,7 +79,7 @@ def _made(shift: Shift, kinds: Mapping[str, Sequence[str]]) -> MadeShift:
 
 
 def _encode(rows: GatheredRows, kinds: Mapping[str, Sequence[str]], result: MadeShift) -> None:
-    """Encode the gathered rows."""
+    """Take the gathered rows, and append them to `result` in their encoded form."""
     if rows.events:
         result.events += event_rows(rows.events)
         result.rests += [b"".join(row.fields) for row in rows.events]

@@ -34,7 +34,7 @@ REFUSED_EVENTS = 2
 
 
 class LengthMissed(Exception):
-    """The lives of the shift recorded more than they were given room for: it needs a reserve."""
+    """The lives of the shift recorded more events than planned; the plan needs a larger reserve."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -223,8 +223,8 @@ class _Program:
 
 @contextmanager
 def _restate(place: Place, handler: int) -> Iterator[tuple[str, int]]:
-    """Start a Restate server that knows the handler; gives its ingress and the id of its process,
-    which is the handler's database."""
+    """Yield ingress URL and process id of a Restate server with the handler registered; the server
+    is the handler's database."""
     ingress, admin, node = (f"127.0.0.1:{free_port()}" for _ in range(3))
     store = place.folder / "restate-store"
     settings = {

@@ -43,7 +43,7 @@ RULES = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, store; 1 when a contender that was asked for is missing."""
+    """Measure, print and store the figures. Return 1 if a requested contender is missing."""
     options = _options(arguments)
     began, load_before = time.monotonic(), round(os.getloadavg()[0], 1)
     chosen = [

@@ -49,7 +49,7 @@ def _memory_place() -> Iterator[Path]:
         if pid.isdecimal() and not psutil.pid_exists(int(pid)):
             shutil.rmtree(left, ignore_errors=True)
     place = Path(tempfile.mkdtemp(prefix=f"{NAME}{os.getpid()}-", dir=MEMORY))
-    # Others come through to what is made for them, and see no names.
+    # Other users can reach their files through it, but not list it.
     place.chmod(0o711)
     try:
         yield place

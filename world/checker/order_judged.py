@@ -48,7 +48,7 @@ def answers_behind_what_they_tell(history: History, folded: Folded) -> Iterator[
             stream = folded.runs.get(str(run.get("runId")))
             first: Event | None = stream.events[0] if stream else None
             if call.status == 202:
-                # The run comes later; what is told of is the message that waits for it.
+                # The run comes later; the answer is about the queued message.
                 first = next(iter(folded.queued.get(str(run.get("runId")), ())), None)
             if first is not None and call.position < first.position:
                 yield f"{call.told} was answered at {call.position} about position {first.position}"

@@ -52,7 +52,8 @@ class Fleet:
         try:
             await asyncio.shield(returning)
         except asyncio.CancelledError:
-            # A thread cannot be called back, and whoever stops the servers must find all of them.
+            # A thread cannot be cancelled, and the code that stops the servers must find all of
+            # them.
             await returning
             raise
         self.deaths.append((number, began, time.monotonic_ns()))
@@ -85,7 +86,7 @@ class Fleet:
             if time.monotonic() - quiet[1] < quiet_seconds:
                 return False
             stages = (self.read("/v1/runs", stage=stage, limit=1)["items"] for stage in UNSETTLED)
-            # What has begun between two of these looks was seen by none of them.
+            # Neither of two consecutive looks sees work that began between them.
             return not any(stages) and not self._waiting() and self._head() == head
 
         wait_for("every run to be over", is_settled, seconds=SETTLE_SECONDS_MAX)

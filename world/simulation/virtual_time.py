@@ -61,7 +61,8 @@ _process: ContextVar[SimulatedProcess | None] = ContextVar("process", default=No
 
 
 class NumberedTask(asyncio.Task[Any]):
-    """A task whose place in a set depends on nothing but when it was made."""
+    """Task whose hash depends only on its creation order, so that sets of tasks iterate
+    reproducibly."""
 
     count = 0
 
@@ -172,7 +173,7 @@ class VirtualLoop(base_events.BaseEventLoop):
 
 @contextmanager
 def virtual_time(seed: int) -> Iterator[VirtualLoop]:
-    """Yield a loop whose clock is everybody's clock until the end of the block."""
+    """Yield a loop whose virtual clock replaces the process's clocks until the end of the block."""
     loop, real, state = VirtualLoop(), time.monotonic, random.getstate()
     time.monotonic = loop.time
     NumberedTask.count = 0

@@ -363,7 +363,7 @@ class SimulatedServer:
         }
         for recorded in events:
             is_taken = isinstance(recorded.event, RunClaimed | PreparationResumed | SpawnRequested)
-            # Of what was started at once its holder has nothing more to record for a while.
+            # The holder of runs that were started at once records nothing more for a while.
             if is_taken and recorded.envelope.provenance.run_id not in started:
                 self.world.holder_changed(self)
 

@@ -21,7 +21,7 @@ AWAY_SECONDS_MAX = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:
-    """Habits of a caller: how often it does what, for whom, and with which agents.
+    """Habits of a caller: request frequencies, requesters and agents.
 
     Attributes:
         spellings: Spellings of the key of each requester.
@@ -85,7 +85,7 @@ class Caller:
         self._requesters = list(habits.spellings)
 
     async def next(self) -> None:
-        """Ask for something."""
+        """Send a random request."""
         await getattr(self, self._chosen(self._habits.acts))()
 
     def _chosen(self, weights: Mapping[str, int]) -> str:

@@ -93,7 +93,7 @@ class Relay:
                     pump.cancel()
                 await asyncio.gather(*pumps, return_exceptions=True)
         except OSError:
-            pass  # The database is away: whoever asked sees its line cut.
+            pass  # The database is away: the connection of the caller is cut.
         finally:
             for end in ends:
                 end.transport.abort()
@@ -108,7 +108,7 @@ class Relay:
             writer.write(piece)
             await writer.drain()
             if self._falls("cut question", self._weather.cut_question):
-                # What was sent last is still carried out: the server notices the cut later.
+                # The last request is still executed, because the server notices the cut later.
                 await asyncio.sleep(self._die.uniform(0, self._weather.late_seconds_max))
                 return
 

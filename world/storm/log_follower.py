@@ -23,7 +23,8 @@ DEAF_CHANNEL = "nobody_speaks_here"
 
 @dataclass(frozen=True)
 class FollowerOrder:
-    """`channel` is where the log's notifications are heard; with another one it only polls."""
+    """Order for a follower process. `channel` is the log's notification channel; with any other, it
+    only polls."""
 
     url: str
     channel: str

@@ -39,7 +39,7 @@ WEATHER = Weather(
 
 @dataclass(frozen=True)
 class WriterOrder:
-    """`number` is the writer's own; `seed` and `number` make its dice."""
+    """Order for a writer process. `seed` and the writer's `number` seed its random choices."""
 
     url: str
     number: int
@@ -62,7 +62,7 @@ class WriterProcess:
         self._stop = asyncio.Event()
 
     async def work(self) -> None:
-        """Ask, and look, until standard input ends."""
+        """Write and read the head until standard input ends."""
         asking = [self._ask(number) for number in range(CALLERS)]
         holding = [self._hold(number, begins) for number, begins in enumerate(BEGINS)]
         working = asyncio.gather(*asking, *holding, self._look())
@@ -127,7 +127,7 @@ async def main(order: WriterOrder) -> dict[str, Any]:
                 print("ready", flush=True)
                 line.break_loose()
                 await WriterProcess(order, running, notebook).work()
-                # What it did not see is found missing by those who judge.
+                # The judges find events that it did not see.
                 with suppress(AssertionError):
                     await follower.has(await running.log.head())
                 follower.write_down(Path(order.seen))

@@ -36,7 +36,7 @@ class Notebook:
         self._file: TextIOWrapper = path.open("a", encoding="utf-8", buffering=1)
 
     def note(self, kind: str, **facts: Any) -> None:
-        """Write one down."""
+        """Write one note."""
         self._file.write(json.dumps({"kind": kind, **facts}) + "\n")
 
     def close(self) -> None:

@@ -58,7 +58,7 @@ class RandomActs:
         }
 
     async def next(self) -> None:
-        """Ask for something."""
+        """Perform a random act."""
         table = self.table()
         (act,) = self._die.choices(list(table), weights=list(table.values()))
         with suppress(Rejected, LogUnavailableError, Spoiled, Hurt):

@@ -114,7 +114,7 @@ class StormyDatabase:
 
 @contextmanager
 def stormy_database() -> Iterator[StormyDatabase]:
-    """Such a server, with an empty log, until the end of the block."""
+    """Yield a running server with an empty log."""
     with temporary_home() as home:
         with closing(EmbeddedPostgres.start(home)) as server:
             migrate(server.conninfo)

@@ -104,7 +104,7 @@ def acknowledgement_due(society: Society, run: Run) -> float | None:
 
 
 def acknowledged(society: Society, run: Run) -> Life[None]:
-    """Taken from the inbox."""
+    """Acknowledge the announcement of a run in its requester's inbox."""
     asked_by = society.log.sessions[run.requester.session_key]
     command = AcknowledgeAnnouncement(by=asked_by.session_key)
     yield from ask(commanded(society, run, (command,)))

@@ -174,7 +174,7 @@ def told(society: Society, child: Child, run: Run) -> Life[None]:
 
 def _outcome(child: Child, effect: Effect, text_store: TextStore) -> RunCommand:
     attempt = effect.attempts + 1
-    # Each attempt fails for a run that nobody hears.
+    # Each attempt fails for a run with this fate.
     if child.fate is not Fate.UNHEARD:
         return ConfirmEffect(kind="hook", name=effect.name, status_code=204)
     return NoteEffectFailure(
@@ -194,7 +194,7 @@ _REDRIVEN = "the gateway is back"
 def webhooks_of(society: Society, child: Child, run: Run) -> tuple[str, ...]:
     """Return the webhooks that are sent an announcement of the run."""
     announce = society.pinned.configuration.spawnlog.announce
-    # What a sub-agent has asked for goes nowhere from the inbox.
+    # Announcements to a sub-agent have no address outside of the inbox.
     return receivers(
         announce, run.requester.agent_id, child.origin if not run.requester.depth else {}
     )

@@ -47,7 +47,7 @@ Begin = Callable[[Asker, Child], Life[None]]
 
 
 def claimed(society: Society, child: Child, run: Run) -> Life[Run]:
-    """Wait in the lane. Gives the run when it is claimed, or over."""
+    """Wait until the run is claimed from its lane, or over. Return it."""
     stream = run_stream(run.run_id)
     if child.fate is Fate.STOPPED_IN_LANE:
         society.scheduler.begin(stop(society, child, OPERATOR, "not needed any more"))
@@ -192,7 +192,7 @@ def _ended(society: Society, child: Child, run: Run) -> Life[Run]:
     try:
         return (yield from ask(commanded(society, run, (command,), text_store))).runs[run.run_id]
     except Rejected:
-        # Its session was made to spawn in between; what it waits for is counted anew.
+        # Its session spawned in between, so its children are counted again.
         return society.log.runs[run.run_id]
 
 

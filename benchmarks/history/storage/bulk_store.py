@@ -70,7 +70,7 @@ _SHORT_NAMES = {"integer": "int", "timestamp with time zone": "timestamptz"}
 
 
 class BulkStore:
-    """A transaction on a migrated, empty database. `UserError` when it is not that.
+    """Transaction on a migrated, empty database. Raises `UserError` for any other.
 
     `log_id` is whose log it is, `kinds` the types of the columns of `TABLES`.
     """

@@ -18,7 +18,7 @@ Row = TypeVar("Row")
 Columns = list[list[Any]]
 
 TABLES: dict[str, tuple[str, ...]] = {
-    # In the chain's order, and the hash, which is known last, behind all others.
+    # In the chain's order; the hash is the last column, because it is known last.
     "events": (
         "position",
         "stream",

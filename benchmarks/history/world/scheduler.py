@@ -98,7 +98,7 @@ class LifeScheduler:
         before = self.log.position
         outcomes = self.log.append([one for _, one in taken], self.now)
         if self.log.position > before:
-            # First those who were waiting: what a life waits for from now on comes after this.
+            # Wake the waiting lives first: later waits are for later events.
             for stream in self.log.changed:
                 for waiting in self._by_stream.pop(stream, ()):
                     self._go_on(waiting)
@@ -129,7 +129,7 @@ class LifeScheduler:
         waiting.done = True
         if waiting.stream is not None:
             others = self._by_stream.get(waiting.stream)
-            # Of several that waited for it, one that went on before may wait for it again.
+            # A life that continued earlier may wait for the same event again.
             if others is not None and waiting in others:
                 others.remove(waiting)
                 if not others:

@@ -26,7 +26,8 @@ def tell(message: dict[str, Any]) -> None:
 
 
 def measured_in_threads(life: Callable[[], object], callers: int, seconds: float) -> dict[str, Any]:
-    """Measure threads that each live one life after the other."""
+    """Run lives one after the other in each of `callers` threads, for this time. Return latencies
+    and duration in seconds."""
     latencies: list[float] = []
     ready = threading.Barrier(callers)
 
@@ -49,7 +50,8 @@ def measured_in_threads(life: Callable[[], object], callers: int, seconds: float
 async def measured_in_tasks(
     life: Callable[[], Awaitable[object]], callers: int, seconds: float
 ) -> dict[str, Any]:
-    """Measure tasks of one event loop that each live one life after the other."""
+    """Run lives one after the other in each of `callers` tasks, for this time. Return latencies and
+    duration in seconds."""
     latencies: list[float] = []
 
     async def repeat(until: float) -> None:
@@ -63,7 +65,7 @@ async def measured_in_tasks(
 
 
 def answer_in_threads(life: Callable[[], object]) -> None:
-    """Measure for each line that comes, until no more do."""
+    """Measure a blocking life for each order on stdin, until it ends."""
     tell({"ready": True})
     for line in sys.stdin:
         answer = json.loads(line)
@@ -71,7 +73,7 @@ def answer_in_threads(life: Callable[[], object]) -> None:
 
 
 async def answer_in_tasks(life: Callable[[], Awaitable[object]]) -> None:
-    """Answer orders by measuring an asynchronous life."""
+    """Measure an asynchronous life for each order on stdin, until it ends."""
     tell({"ready": True})
     while line := await asyncio.to_thread(sys.stdin.readline):
         answer = json.loads(line)
@@ -79,7 +81,7 @@ async def answer_in_tasks(life: Callable[[], Awaitable[object]]) -> None:
 
 
 async def serve(app: Any, port: int) -> None:
-    """Answer HTTP until there are no more lines to read."""
+    """Serve HTTP until stdin ends."""
     import uvicorn
 
     settings = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning")

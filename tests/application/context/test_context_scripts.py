@@ -288,7 +288,7 @@ async def test_proposed_agent_is_named_if_it_is_configured_or_no_secret() -> Non
     assert found.receipts[0].candidate == found.candidates[0].agent_id == "nobody"
 
 
-# What receipts keep.
+# Stored receipts.
 
 
 @pytest.mark.parametrize(
@@ -347,7 +347,7 @@ async def test_address_with_variables_is_shown_as_written() -> None:
     assert receipt.uri == uri
 
 
-# What the log says, level by level.
+# Log lines by level.
 
 LINE = "[context-script] "
 

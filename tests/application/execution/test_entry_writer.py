@@ -178,7 +178,7 @@ async def test_entries_keep_their_times_offline(
     async with asyncio.timeout(WAIT_SECONDS):
         while rows.away:
             await asyncio.sleep(0.001)
-    # The writer pauses before it asks again, and goes on reading meanwhile.
+    # The writer pauses before a retry, and continues to read meanwhile.
     began = loop.time()
     child.says("b")
     for _ in range(20):

@@ -227,7 +227,7 @@ async def test_child_isolated_by_size_begins_with_nothing() -> None:
     assert "Earlier conversation" not in made.launch.system_prompt
 
 
-# A child starts in the folder on record, with what was attached, or not at all.
+# A child starts in the recorded folder with its attachments, or not at all.
 
 
 async def test_written_attachments_are_told_and_given(workspace: Path) -> None:

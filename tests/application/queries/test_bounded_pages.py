@@ -131,7 +131,7 @@ async def test_listing_of_few_continues_by_cursor(
 async def test_same_requester_is_looked_up_once(registry: CountingRegistry, head: int) -> None:
     await page_of_runs(registry, head, "agent:main:nobody-*")
     requesters = {ROOT, OTHER, "the child of the other"}
-    # The walk from the child goes on over its parent.
+    # The walk from the child continues at its parent.
     assert registry.sessions_asked == len(requesters) + 1
 
 

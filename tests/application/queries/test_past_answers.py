@@ -258,7 +258,7 @@ async def test_erased_configuration_leaves_the_rest_readable(
     (lane,) = orjson.loads(await answer("listLanes"))["items"]
     assert lane["width"] is None
     assert [item["waitsFor"] for item in lane["queued"]] == ["a slot"]
-    # What the name of a session meant, and whom it might spawn, nobody can tell.
+    # The meaning of the session's name and its permitted agents are unknown.
     for refused in (await answer("getSession", "main"), await answer("listAgents", ROOT)):
         assert refused.startswith("not_found: ")
         assert "not on record" in refused

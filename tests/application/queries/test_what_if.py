@@ -266,7 +266,7 @@ def small_history(databases: Databases) -> Iterator[str]:
     databases.drop(made)
 
 
-# One for several looks at it, and one that nobody else looks at.
+# A history shared by the module, and one for a single test.
 url = pytest.fixture(scope="module", name="url")(small_history)
 erasable_url = pytest.fixture(name="erasable_url")(small_history)
 
@@ -404,7 +404,7 @@ async def used(url: str, folder: Path, **request: Any) -> Used:
         gc.collect()
         tracemalloc.start()
         try:
-            # While there is the answer, there is what it remembers.
+            # The answer keeps its memory as long as it exists.
             answer, count = await answered()
             gc.collect()
             kept, peak = tracemalloc.get_traced_memory()

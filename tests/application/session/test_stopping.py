@@ -91,7 +91,7 @@ async def test_run_spawned_while_others_are_stopped_is_stopped_too(
         run = await recorded(running, family.id(name))
         assert (name, run.stop_requested_by) == (name, "operator")
     assert (await running.types()).count("StopRequested") == 4
-    # The last look is the one that found nobody new.
+    # The last query found no new run.
     assert registry.looks == 4
 
 

@@ -116,7 +116,7 @@ def test_record_says_all_that_was_asked(body: dict[str, Any]) -> None:
     assert replaced == ()
     then, now = command_of(body), command_of(members)
     if then.target_agent_id is not None and then.agent_id_argument is not None:
-        # What is recorded of a name is the name, however it was spelled.
+        # A name is recorded in its canonical form.
         then = replace(then, agent_id_argument=then.target_agent_id)
     if run.stage != "refused" and then.shared is not None:
         # Its family has it already.

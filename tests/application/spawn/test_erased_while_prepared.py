@@ -24,7 +24,7 @@ async def workshop(running: RunningLog, tmp_path: Path) -> Workshop:
     made = Workshop(running, tmp_path, limit_seconds=0.05)
     await made.open()
     made.workspace.may_go_on.clear()
-    # Both who lost a batch and who took it over unmake what comes too late.
+    # Both the former and the new holder of a batch undo late steps.
     made.workspace.is_alone = False
     return made
 

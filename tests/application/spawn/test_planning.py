@@ -86,7 +86,7 @@ def test_rules_refuse_in_their_order(refuse: Refuse, workspaces: Workspaces) -> 
     assert [item.refusal.rule for item in refused] == rules
     assert len(workspaces.asked) == 1
     assert refused[0].facts == PlanFacts(agent_configured=False)
-    # What is behind the rule that refused was not looked at.
+    # Facts of rules after the refusal were not looked up.
     assert [item.facts.runtime is not None for item in refused] == [False] * 3 + [True] * 3
     assert [item.facts.credentials is not None for item in refused] == [False] * 4 + [True] * 2
     workspaces.unusable = None

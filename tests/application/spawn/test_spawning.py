@@ -319,7 +319,7 @@ def test_run_whose_requester_shares_by_now_is_not_started_as_it_was_prepared() -
     assert room.asked == [True, True, False]
 
 
-# Under the last revision on the log, even by a process that lags behind.
+# Under the last revision of the log, even in a process that lags.
 
 
 async def test_spawn_prepared_under_another_revision_is_prepared_again(
@@ -395,7 +395,7 @@ async def test_preparation_resumed_elsewhere_reads_the_folder_from_the_record(
     running: RunningLog, process: Process, behind: Process, shared_folder: str
 ) -> None:
     process.prepare_with(Dying)
-    # What it shares has to be read, so there is something between the request and the child.
+    # Its shared values must be read, so the child is not created with the request.
     shares: dict[str, Any] = {
         "requester": {"workspaceDir": shared_folder},
         "sharedContext": {"note": "look"},

@@ -160,7 +160,7 @@ async def test_undo_is_repeated_until_acknowledged(
 async def test_gone_preparation_is_not_rolled_back(work: UnitOfWork, run: Run) -> None:
     maker = ContextEngineStep(work, ScriptedHooks(GONE))
     assert await maker.undo(run, state(maker)) == "nothing_there"
-    # A thread that is gone is told of all the same.
+    # The hook is called even if the thread is gone.
     binding = ThreadBindingStep(work, ScriptedHooks(GONE))
     with pytest.raises(UndoError):
         await binding.undo(run, state(binding))

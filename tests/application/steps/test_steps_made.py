@@ -163,7 +163,7 @@ async def test_a_spawn_is_stopped_with_the_run_that_asked_for_it(
     top = family.id("top")
     if ends_by == "itself":
         await family.end("top")
-        # It is not told of before its child is done with.
+        # It is not announced before its child is settled.
         assert (await workshop.work.run(top)).pending_descendants == 1
     await workshop.stop(await workshop.work.run(top))
     assert (await workshop.work.run(run.run_id)).stage == "refused"

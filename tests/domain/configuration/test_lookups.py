@@ -237,7 +237,7 @@ def test_invalid_endpoint_is_an_error_of_its_variable(endpoint: str) -> None:
     assert "s3c" not in str(caught.value)
 
 
-# What is a model's name, and what is kept of a text that is none.
+# Model names, and storage of requested texts that are not model names.
 
 
 @pytest.mark.parametrize(

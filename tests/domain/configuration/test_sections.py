@@ -175,7 +175,7 @@ def test_revision_kept_with_a_nameless_tool_is_still_read() -> None:
     assert Configuration.model_validate({"tools": tools}).tools.subagents.tools.allow == (" ",)
 
 
-# What carries out runs: each kind with its own keys, and what it says of itself.
+# Runtimes: keys of each type, and declared properties.
 
 RUNTIME: TypeAdapter[Any] = TypeAdapter(Runtime)
 

@@ -189,7 +189,7 @@ def test_time_limit_beyond_the_longest_is_told(seconds: int, is_cut: bool) -> No
     assert [item.pointer for item in found] == ([place] if is_cut else [])
 
 
-# What is doubtful about context scripts, and how many there may be.
+# Warnings about context scripts, and their maximum number.
 
 
 def agents(default: list[dict[str, Any]], **own: Any) -> dict[str, Any]:

@@ -44,7 +44,7 @@ from tests.support.faults.hostile_attachments import (
     hostile_requests,
 )
 
-# What a spawn attaches is judged in one order, in the words of the specification.
+# Attachments are checked in a fixed order, with the messages of the specification.
 
 ENABLED = Attachments(enabled=True)
 
@@ -195,7 +195,7 @@ def test_huge_text_is_counted_without_a_copy(sign: str) -> None:
         tracemalloc.stop()
 
 
-# What a file that is attached may be called.
+# Names of attached files.
 
 TRICKY = st.sampled_from(
     list("./\\ab AB\0\n\t\x7f\x85\u00a0\u200b\u202e\ufeff\u2028e\u0301\u00e9\u00c9ß\u017f\u0345")
@@ -245,7 +245,7 @@ def test_white_space_is_trimmed_as_agents_trim_it() -> None:
     assert trim_name("\x1ca\x85") == "\x1ca\x85"  # which `str.strip` would make "a"
 
 
-# What is written down of attached files.
+# Stored metadata of attached files.
 
 RUN = UUID("6f0c1c1e-3d0e-4c52-9d4e-0f6a4d4b7c11")
 FOLDER = ".openclaw/attachments/6f0c1c1e-3d0e-4c52-9d4e-0f6a4d4b7c11"
@@ -304,7 +304,7 @@ def test_text_that_is_no_list_is_refused(text: str) -> None:
         parse_file_list(text)
 
 
-# What is attached to a spawn, explained from what was recorded with the request.
+# Explanation of attachments, from the facts recorded with the request.
 
 EXPLAINED_LIMITS = ("maxFiles", "maxFileBytes", "maxTotalBytes")
 ATTACHED: list[tuple[dict[str, Any] | None, bool, int | None, str]] = [

@@ -58,7 +58,7 @@ from domain.run.facts import ContextMode, ForkFacts, Requester, SpawnOptions
 from domain.values.refusals import Refusal
 from domain.values.text import whole_characters
 
-# A parent's context is cut where nobody minds, and marked.
+# A parent's context is cut between characters, and marked.
 
 SPACES = " \n\t\x1c\x85\xa0\u1680\u2003\u2028\u3000"
 UNSEEN = "\0\xad\u180e\u200b\u200d\u2060\ufeff\u115f\u3164\uffa0\u2800"
@@ -277,7 +277,7 @@ def test_fork_of_nothing_is_said() -> None:
         assert fork_warnings(request, nothing, same_agent=True) == (NOTHING_TO_FORK_WARNING,)
 
 
-# What the answer to a request for a thread comes to, and where results go.
+# Answers of the thread hook, and addresses of results.
 
 SESSION_UNAVAILABLE = (
     'sessions_spawn(mode="session") is only available on channels that expose thread bindings (e.g.'
@@ -391,7 +391,7 @@ def test_text_that_is_no_origin_is_none() -> None:
     assert origin_text({}) is None
 
 
-# What a requester is told beside the acceptance.
+# Notes for the requester of an accepted spawn.
 
 FORK_NOTE = (
     "Parent context is too large to fork (170000/100000 tokens); "

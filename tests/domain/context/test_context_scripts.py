@@ -25,7 +25,7 @@ from domain.values.json_text import compact_json
 from tests.support.builders.scripts import raw_output, reading_again
 from tests.support.builders.storytelling import run_id
 
-# What a context script is told about the spawn.
+# Input of a context script about the spawn.
 
 VARIABLES = SpawnVariables(
     target_agent_id="steward",
@@ -178,7 +178,7 @@ def test_no_output_is_too_odd_to_be_read(output: str) -> None:
     assert reading.content is None or reading.content.strip()
 
 
-# Which proposal of another agent wins, and what is said of the others.
+# Choice among proposed agents, and verdicts on the others.
 
 CONFIGURED = frozenset({"main", "agent-x", "beta"})
 
@@ -263,7 +263,7 @@ def test_nobody_configured_stands_above_the_winner(proposals: list[tuple[float, 
         assert choice.winner.script_id == best.script_id
 
 
-# What is kept of a script's output gives the same reading again.
+# A stored script output is read with the same result.
 
 WORDS = st.sampled_from(["message", "error", "agent", "errors", "ok", "status", "x", "é", ""])
 VALUES = st.recursive(

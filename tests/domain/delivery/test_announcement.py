@@ -32,7 +32,7 @@ from domain.delivery.webhook import (
 )
 from domain.prompt.untrusted import BEGIN, END
 
-# What a requester is told when a child has ended.
+# Announcement to the requester after the end of a child.
 
 STATS = RunStats(session_key="agent:main:subagent:1", runtime_ms=312_000)
 LINE = "Stats: runtime 5m12s • tokens n/a • sessionKey agent:main:subagent:1"
@@ -156,7 +156,7 @@ def test_findings_are_bounded_in_number_and_size() -> None:
     assert "not shown" not in told("success", "done", findings=many[:50]).text
 
 
-# Replies that mean: tell nobody.
+# Replies that suppress the announcement.
 
 
 def test_long_reply_costs_no_more_than_its_length() -> None:
@@ -205,7 +205,7 @@ def test_end_of_long_stderr_is_announced() -> None:
     assert len(announced) < 1_000
 
 
-# The signature of a message, and what answers of receivers mean.
+# Signature of a webhook message, and interpretation of responses.
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 

@@ -113,7 +113,7 @@ def test_no_line_is_too_odd_to_be_read(line: str) -> None:
     assert (entry is None) == (not line.strip())
 
 
-# The text by which a transcript that was told is kept.
+# Stored text of a provided transcript.
 
 TEXTS = st.text(st.characters(codec="utf-8"))
 ENTRIES = st.lists(
@@ -148,7 +148,7 @@ def test_last_usage_counts() -> None:
     assert last_usage_tokens([usage(None, 3)]) == 3
 
 
-# What a run's output comes down to.
+# Result of a run's output.
 
 
 def test_blank_message_hides_no_result() -> None:
@@ -245,7 +245,7 @@ def test_what_is_not_known_is_left_out() -> None:
     )
 
 
-# What the tokens of a run cost: by the models that its runtime reported.
+# Cost of a run's tokens, by the models that its runtime reported.
 
 MODELS = Models.model_validate(
     {

@@ -180,7 +180,7 @@ def test_forbidden_agent_is_explained_with_the_list(
     }
 
 
-# What is told of what a spawn was to wait for.
+# Explanation of a spawn's dependencies.
 
 
 def test_dependencies_are_explained_if_there_are_any() -> None:

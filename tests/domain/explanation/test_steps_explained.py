@@ -29,7 +29,7 @@ from tests.support.builders.run_histories import (
 from tests.support.builders.script_receipts import candidate, receipt
 from tests.support.builders.storytelling import facts, ref, requested, run_id
 
-# How a spawn was decided, told from its events alone.
+# Explanation of a spawn's decision from its events alone.
 
 
 @pytest.mark.parametrize("rule", ADMISSION_RULES)
@@ -108,7 +108,7 @@ def test_no_free_text_of_a_request_is_in_its_explanation() -> None:
     assert str(ref("hidden").id) not in text
 
 
-# What context scripts did, explained from their receipts.
+# Explanation of context scripts from their receipts.
 
 
 def test_scripts_are_explained_without_their_texts() -> None:
@@ -190,7 +190,7 @@ def test_without_an_override_the_agent_stays(candidates: tuple[Candidate, ...], 
     assert (explanation.result, explanation.text, explanation.position) == ("passed", text, 12)
 
 
-# The steps of a preparation, explained from what was recorded of each.
+# Explanation of preparation steps from their records.
 
 IN_A_THREAD: dict[str, Any] = {"facts": facts(thread=True)}
 FILES = {"attachments": {"count": 1, "total_bytes": 3, "manifest": ref("manifest")}}

@@ -251,7 +251,7 @@ def test_secrets_stay_the_references_they_are() -> None:
     assert values["agents"]["defaults"]["runtime"]["env"] == {"KEY": reference}
 
 
-# What `config show --agent` says of an agent is what a spawn of it gets that asks for nothing.
+# `config show --agent` shows the values of a spawn that sets nothing itself.
 
 FOLDER = Path("/nowhere")
 DATA_DIRECTORY = (FOLDER / WORKSPACES).parent

@@ -130,7 +130,7 @@ def test_time_limit_below_one_second_is_told_to_be_none(
     )
 
 
-# Who is in a sandbox, and whom it may spawn.
+# Sandboxed sessions, and the children that they may spawn.
 
 
 def facts(
@@ -522,7 +522,7 @@ def test_what_is_no_name_is_skipped(name: str) -> None:
     assert verdicts(plan)[0] == ("argument", None, "no_name")
 
 
-# Which models stand in for the one that was taken.
+# Fallbacks of the chosen model.
 
 CHOICE = {"primary": "p/one", "fallbacks": ["two", "q/three", "p/one", "q/three", "not a name"]}
 

@@ -36,7 +36,7 @@ from tests.support.builders.storytelling import run_id
 from tests.support.faults.imitations import IMITATIONS, LONG, MARKS, WORDS, seen_marks
 from tests.support.tiers import examples
 
-# What a child is told, in which order, and where each part of it stands.
+# Parts of a child's prompt: order and byte ranges.
 
 CHILD = ChildFacts(
     depth=1,
@@ -187,7 +187,7 @@ def test_continuation_is_composed_around_its_message() -> None:
     assert again.parts[-1].source == "message"
 
 
-# The task with what scripts put around it, and where each part stands.
+# The task with contributions of scripts, and the byte range of each part.
 
 texts = st.text(alphabet=st.characters(), max_size=20)
 
@@ -243,7 +243,7 @@ def test_children_of_one_shape_have_their_own_facts() -> None:
         assert seen["message", "task"] == f"Do {label}"
 
 
-# What a child said is cut to a limit and cannot leave its delimiters.
+# A child's result is cut to a limit and cannot close its delimiters.
 
 
 def test_long_result_is_cut_with_a_notice() -> None:
@@ -295,7 +295,7 @@ def test_composed_disguises_show_no_mark(pieces: list[str]) -> None:
     assert seen_marks(without_delimiters("".join(pieces))) == []
 
 
-# The section of a prompt that shows what a family shares: form, limits, and what is untrusted.
+# The prompt section on shared context: form, limits, and untrusted values.
 
 RUN = run_id(1)
 
@@ -422,12 +422,12 @@ def test_imitating_literal_stays_on_its_line(text: str) -> None:
     assert seen_marks(written(literal(text, text))) == []
 
 
-# What holds for every prompt, whatever its child, its task and its surroundings say.
+# Properties of every prompt, for any child, task and environment.
 
 
 text = st.text(alphabet=st.characters(), max_size=15)
 
-# What could be taken for the prompt's own words, among anything else.
+# Texts that imitate the prompt's own markup, among random ones.
 words = st.sampled_from(["\n\n", "## Rules\n", "# Sub-agent", "\n\n---\n\n", "Attachments: 9"])
 
 sly = st.lists(text | words, max_size=5).map("".join)

@@ -45,7 +45,7 @@ from tests.support.builders.storytelling import (
     stamp,
 )
 
-# A run by which a session goes on: its birth, who is told of it, and what it leaves behind.
+# A run that continues a session: its first events, announcement and archive.
 
 ENDED: HookName = "subagentEnded"
 SESSION = SpawnOptions(mode="session")
@@ -161,7 +161,7 @@ def test_directly_delivered_result_is_not_announced(expects: bool, delivers: boo
         wanted = "inbox" if expects and not delivers else "not_required"
         assert disposition_of(run)[0] == wanted
         assert disposition_of(run.changed({"outcome": "error"}))[0] == wanted
-        # What never started brings nothing anywhere.
+        # A run that never started delivers nothing.
         in_vain = run.changed({"outcome": "error", "started_at": None})
         assert disposition_of(in_vain)[0] == ("inbox" if expects else "not_required")
 
@@ -234,7 +234,7 @@ def test_later_run_is_as_old_as_its_session() -> None:
     assert run.archive_at == run.announced_at
 
 
-# How a session goes on behind a run: what waits, what is yielded, what is steered.
+# Continuation of a session after a run: queued messages, yields and steering.
 
 STARTED = past.a_started_run()
 YIELDED = (*STARTED, continued.yield_requested(), past.ended(reason="yielded"))

@@ -29,7 +29,7 @@ from tests.support.builders.storytelling import (
 )
 from tests.support.tiers import examples
 
-# Others are told that a run began and that it ended: each once, from the record.
+# Hooks for begin and end of a run: each is called once, from the record.
 
 RAN = (past.claimed(), past.started())
 
@@ -64,7 +64,7 @@ def test_undone_thread_binding_replaces_the_end_hook(outcome: str) -> None:
     never_started = (*result, past.ended(outcome=outcome))
     state = run_of(*never_started)
     assert state.effects_at == at(len(never_started))
-    # A context engine is told of the end all the same: it is nobody's thread.
+    # A context engine is still notified of the end, because it needs no thread.
     engine = "due" if outcome == "stopped" else "waiting"
     assert [effect.phase for effect in state.effects_of("hook")] == ["done", "waiting", engine]
     undone = (*never_started, past.step_undone("thread_binding"), TOLD)
@@ -79,7 +79,7 @@ def test_undone_thread_binding_replaces_the_end_hook(outcome: str) -> None:
     assert [effect.phase for effect in run_of(*ran).effects_of("hook")] == ["done", "due", "due"]
 
 
-# Whatever becomes of a run and of those who tell of it: each hook is told once, or parked.
+# For any course of a run and of its servers, each hook is called once or parked.
 
 
 ATTEMPTS_MAX = 3

@@ -30,7 +30,7 @@ from world.model.lives import MANNERS, Lives
 
 pytestmark = pytest.mark.long
 
-# The life of a run, told as sentences.
+# Lifecycle of a run, one example per transition.
 
 STEWARD = (Candidate(script_id="who", priority=10.0, agent_id="steward", verdict="winner"),)
 
@@ -135,7 +135,7 @@ def _ended(
     )
 
 
-# A run that nobody came for is ended without a holder, and no other run is.
+# Only a run that no executor claimed is ended without a holder.
 
 
 def test_only_an_unclaimed_run_ends_as_not_claimed() -> None:

@@ -33,7 +33,7 @@ from tests.support.tiers import examples
 
 pytestmark = pytest.mark.long
 
-# What is made for a child is on record before it is made, and is unmade from the record.
+# Each preparation step is recorded before it acts, and undone from the record.
 
 LIMIT = timedelta(seconds=5)
 
@@ -138,7 +138,7 @@ def test_steps_of_unstarted_child_are_undone(mode: str, outcome: str, expected: 
     started = (*queued, past.claimed(), past.started())
     ended = undos(started, (past.ended(outcome=outcome),))
     assert set(ended.values()) == {None}
-    # Its program could not be executed, so nothing of it ever was.
+    # Its program could not be executed, so its steps are undone as for a run that never started.
     for_nothing = undos(started, (past.ended(outcome=outcome, reason="not_executable"),))
     assert {name for name, due in for_nothing.items() if due} == expected
 
@@ -200,7 +200,7 @@ def test_event_of_unbegun_step_is_corrupt(
         run_of(*history, event)
 
 
-# What the steps of a preparation say of the child, and what the run makes of it.
+# Facts that preparation steps record about the child, and the resulting state of the run.
 
 
 def test_files_that_were_written_are_told() -> None:
@@ -252,7 +252,7 @@ def test_thread_binding_says_where_results_go() -> None:
     assert created.state.delivery_origin == ref("origin")
 
 
-# Whatever a preparation comes to, in whatever order: the record says what is left to be unmade.
+# For any course of a preparation, the record shows the steps to undo.
 
 
 STEPS = st.sampled_from(STEP_ORDER)
@@ -290,7 +290,7 @@ class Steps(AskedRun, RuleBasedStateMachine):
         assert (events is not None) == fits
         if not fits:
             return
-        # What is begun may be made from now on, known or not.
+        # A begun step may act from now on, whether recorded or not.
         self.outside.add(step)
         if step in self.begun:
             assert bool(events) != self.holds

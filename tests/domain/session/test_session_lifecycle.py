@@ -450,7 +450,7 @@ def test_closed_session_is_archived_once_its_run_is_announced(stage: str, goes_o
     assert closings(log) == ["closed"]
 
 
-# What was said in a session that is not of ours: told whole, each time anew.
+# Transcript of an external session: provided as a whole each time.
 
 
 def provide(text: str = "said so far", tokens: int | None = 40) -> ProvideTranscript:

@@ -48,7 +48,7 @@ from tests.support.builders.storytelling import (
 )
 from tests.support.tiers import examples
 
-# What a family shares: beside a plain model, under its limits, and as a child starts with it.
+# Shared context of a family, compared with a model: merging, limits, and start of a child.
 
 KEYS = st.sampled_from(["a", "b", "c", "d"])
 
@@ -182,7 +182,7 @@ def test_what_may_be_a_key() -> None:
     assert not any(map(is_key, ("", " a", "a ", "k" * 129, "$a", "a\nb", "a\u202eb", "a\0")))
 
 
-# What the members of a family come to share, decided and recorded with their lives.
+# Shared context of a family's members, decided and recorded with their runs.
 
 GOAL = SharedContextInput(values=(("goal", '"win"'),))
 
@@ -413,7 +413,7 @@ def _shown(keys: tuple[SharedKey, ...]) -> dict[str, Any]:
     return {key.key: key.value for key in keys}
 
 
-# What a child's own spawn says is above what its requester patched before it started.
+# Keys of a child's own spawn override the requester's earlier patches.
 @example([("spawn", 0, {"c": 0}, "family"), ("patch", 0, {"c": 1}), ("claim", 0), ("start", 0)])
 @given(FAMILY_ACTS)
 @examples(150)

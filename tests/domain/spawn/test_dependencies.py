@@ -204,7 +204,7 @@ def test_unknown_or_ambiguous_name_is_refused(name: str) -> None:
     assert refusal is None or refusal.text.endswith(str(text))
 
 
-# Whether a spawn may wait for what it is asked to: rings, failures, and what stands between.
+# Permitted dependencies of a spawn: cycles, failures, and the paths between runs.
 
 
 def refused(log: FamilyLog, name: str, by: str, *names: str) -> tuple[str, str] | None:

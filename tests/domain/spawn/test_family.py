@@ -23,7 +23,7 @@ from tests.support.builders import run_commands as ask
 from tests.support.builders.family_log import FamilyLog, announced, child_key, keep
 from tests.support.builders.storytelling import observed, ref, run_id
 
-# Runs and the sessions above them: who counts, until when, and what is written in which append.
+# Runs and the sessions above them: places, their release, and the events of each append.
 
 
 def requested(log: FamilyLog, name: str, by: str) -> None:
@@ -86,7 +86,7 @@ def test_last_announced_descendant_releases_its_orchestrator() -> None:
     assert log.announce("scout") == ["run scout RunAnnounced"]
 
 
-# What is over in a family stays over: archives, closed sessions, keys, and nothing done twice.
+# Final states of a family: archives, closed sessions, keys, and idempotent commands.
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_spawn_is_requested_by_the_newest_run() -> None:
         log.spawn("below", "scout")
 
 
-# A message to a session becomes a run of its own: when it does, and what place that takes.
+# A message to a session becomes a run: conditions, and its place under the cap.
 
 GONE_ON_WITH = [
     "run again MessageReceived",
@@ -237,7 +237,7 @@ def test_cap_is_asked_before_the_plan() -> None:
     assert judged.refusal.rule == "active_children"
 
 
-# When a session takes no message: it is busy, put away, or not as it was read.
+# A session refuses a message while it is active, archived, or changed since the read.
 
 
 def queued(log: FamilyLog) -> None:

@@ -76,7 +76,7 @@ from world.model.tree import ENDED, PREPARING, Life, next_step
 
 pytestmark = pytest.mark.long
 
-# Whether a spawn is permitted, from the record, and what stands in the log either way.
+# Admission of a spawn from the record, and the recorded events either way.
 
 MINE = run_id(1)
 
@@ -199,7 +199,7 @@ def test_closed_session_is_turned_away_without_a_record() -> None:
         judge(session)
 
 
-# Several runs of one request: what is decided about one of them is decided about all.
+# Several runs of one request: all are permitted, or all are refused.
 
 NAMES = ("hull", "mast", "sail")
 
@@ -254,7 +254,7 @@ def test_batch_refusal_releases_all_places_and_settles() -> None:
         "run hull SpawnRefused",
         "run sail SpawnRefused",
     ]
-    # Only with the last of them nobody is left to wait for, and that is said once.
+    # The last of them settles the family, and this is recorded once.
     assert result[-2:] == ["run ship DescendantsSettled", "session main ChildReleased"]
     assert result.count("run ship DescendantsSettled") == 1
     assert log.counted("ship") == []
@@ -283,7 +283,7 @@ def test_others_are_told_which_one_it_was() -> None:
     )
 
 
-# What a request records of the session it comes from: what a child will inherit, on whose word.
+# Recorded facts about the requesting session: values that a child inherits, and their source.
 
 IN_A_BOX = SpawnOptions(requester_sandboxed=True)
 
@@ -379,7 +379,7 @@ def test_requested_folder_is_kept_beside_the_log() -> None:
     assert '"workspaceArgument":{"id":' in recorded
 
 
-# What has to be known before a child is decided, in which order, and what stops it.
+# Facts needed to decide a child: their order, and the refusals that stop it.
 
 FOLDER = ChosenWorkspace(WorkspaceFacts(source="agent", recorded=None, chosen="/w"))
 NO_THREAD = rules.THREAD_BINDING.refusal("nobody binds threads here")
@@ -661,7 +661,7 @@ TestSpawns = Spawns.TestCase
 TestSpawns.settings = examples(60, stateful_step_count=50)
 
 
-# What a request may say.
+# Valid requests.
 
 BODY = {"task": "look around", "requester": {"sessionKey": ROOT}}
 

@@ -55,7 +55,7 @@ def test_valid_id_only_changes_its_case(text: str) -> None:
     assert normalise_agent_id(text) == text.lower()
 
 
-# Text from outside is made storable, put on one line, and cut where nobody sees a seam.
+# External text is made storable, put on one line, and cut between grapheme clusters.
 
 any_text = st.text(alphabet=st.characters(), max_size=200)
 

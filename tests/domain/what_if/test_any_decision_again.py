@@ -52,7 +52,7 @@ def really(then: RecordedDecision, now: RecordedDecision) -> tuple[str, str | No
     if ways[0] != ways[1]:
         return "different-plan", None
     result = [
-        # What a message is told of depths is whether there may be children, and so its role.
+        # Of the depth limits, a message only depends on whether children are permitted.
         (
             isinstance(item, SessionCreated) and item.max_depth,
             [part for part in item.ingredients if part.position == "preamble"],
@@ -117,7 +117,7 @@ def test_decision_under_another_is_what_would_be_recorded(
     assert (found.verdict, found.rule) == (expected, rule), found
 
 
-# What is said for all agents, and whoever may be told of a run.
+# Settings for all agents, and receivers of announcements.
 
 HERE, THERE = '{"channel": "chat", "to": "room:1"}', '{"channel": "mail", "to": "list:1"}'
 SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
@@ -288,7 +288,7 @@ def test_unaffected_considers_an_overriding_script(then: Values, now: Values, ho
     require_same(ROUTED, before, after)
 
 
-# And what is known without a look, which is most of it.
+# The fast path, which most decisions take.
 
 BASE = setting()
 

@@ -283,7 +283,7 @@ def test_refused_request_of_refused_run_is_same() -> None:
     assert noted(counts, request, BASE, BASE).verdict == SAME
 
 
-# The plan of whoever asks.
+# The requester's plan.
 
 ASKS = below(run_id=run_id(1))
 SLOW = but(BASE, {"agents": {"defaults": {"subagents": {"thinking": "low"}}}})
@@ -525,7 +525,7 @@ def test_respawn_of_refused_run_is_unknown(changes: dict[str, Any], is_unknown: 
     assert (counts.names(again, {}).unknown != ()) == is_unknown
 
 
-# What a family shares.
+# Shared context.
 
 
 def test_keys_shared_by_refused_run_are_named() -> None:

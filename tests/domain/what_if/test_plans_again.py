@@ -69,7 +69,7 @@ SMALL, HIGH = subagents(model="acme/small"), subagents(thinking="high")
 DENYING = but(BASE, {"tools": {"subagents": {"tools": {"allow": ["read"]}}}})
 TOLD = hooks("onSubagentEnded", "subagentSpawned", "prepareSubagentSpawn")
 
-# What differs, as it was and as it is: looked at in both directions.
+# Differences of plans, in both directions.
 CHANGES: dict[str, Case] = {
     "inherited model": case(
         INHERITING, BASE, SMALL, differs("model", "/model", "acme/large", "acme/small")
@@ -139,7 +139,7 @@ AGENTS: dict[str, Case] = {
     ),
 }
 
-# Credentials and folders: what was found is on record, and what would be found is not.
+# Credentials and folders: the record has those found then, not those found now.
 
 KEYS = WRITER.changed(
     credentials=FoundCredentials(
@@ -230,7 +230,7 @@ def test_refusal_by_others_stays(rule: str) -> None:
     case(WRITER.changed(refused_by=rule), BASE, subagents(thinking="a sage")).check()
 
 
-# Messages: a session goes on under a plan of its own, in the place where it began.
+# Messages: a session continues under a new plan, in its recorded folder.
 
 FOUR = limits("writer", maxChildrenPerAgent=4)
 TWO = limits("writer", maxChildrenPerAgent=2)

@@ -33,7 +33,7 @@ from tests.support.builders.decisions_again import (
 from tests.support.builders.script_receipts import candidate, receipt
 from tests.support.builders.storytelling import ref, run_id
 
-# Context scripts: what they put into the message, and who they name.
+# Context scripts: contributions to the message, and proposed agents.
 
 FACTS: Values = {"id": "facts", "uri": "/scripts/facts", "returnKey": "message"}
 FRONT: Values = {"id": "front", "uri": "/scripts/front", "position": "prepend"}
@@ -212,7 +212,7 @@ def test_preamble_and_files(row: Case) -> None:
     row.check()
 
 
-# Threads: what binds them is asked, and its answer is not on record.
+# Threads: a hook binds them, and its answer is not recorded.
 
 HERE = '{"channel": "chat", "accountId": "work", "to": "room:1"}'
 BOUND_BASE = but(setup("writer", default={"subagents": {"allowAgents": ["*"]}}), BINDING)
@@ -267,7 +267,7 @@ def test_thread(row: Case) -> None:
     row.check()
 
 
-# Steps after the plan. FULL refuses by its limit what BASE lets pass to them.
+# Steps after the plan. FULL refuses by its limit, BASE permits.
 
 BASE = limits("writer", allowAgents=["*"])
 FULL = limits("writer", allowAgents=["*"], maxChildrenPerAgent=1)

@@ -35,7 +35,7 @@ from tests.support.builders.decisions_again import (
 )
 from tests.support.builders.storytelling import ref, requested, run_id, run_of
 
-# Limits. OPEN permits what each of the others refuses.
+# Limits. OPEN permits the requests that each other configuration refuses.
 
 OPEN = limits("writer", allowAgents=["*"])
 STRICT = limits("writer", allowAgents=["main"])
@@ -179,7 +179,7 @@ def test_recorded_sizes_of_what_is_shared_are_judged(
     assert "the shared context fits the limits" not in found.verdict.assumed
 
 
-# Who asks: the session that a key stands for.
+# The requester: resolution of its session key.
 
 BASE = setup("writer")
 MEANT_ANOTHER = unknown("the requester: its key means another session under this configuration")
@@ -195,7 +195,7 @@ def test_short_key_may_stand_for_another_session() -> None:
     case(Spawn(requester=below(display_key="main")), BASE, now).check()
 
 
-# In a sandbox or not: what is on record, what is configured, and what the request says.
+# Sandbox: recorded state, configuration, and request.
 
 
 def allowing(*agents: str | Values) -> Values:

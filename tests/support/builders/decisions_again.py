@@ -210,7 +210,7 @@ class Spawn:
         """Return the spawn with these changes."""
         return replace(self, **changes)
 
-    # What is recorded of it.
+    # Recorded events.
 
     def record(self, values: Values) -> RecordedDecision:
         return recorded_decision(_steps(self.events(values)))
@@ -602,7 +602,7 @@ def _steps(events: Iterable[RunEvent]) -> list[StreamEvent]:
     ]
 
 
-# Cases in tables: a decision, the files of then and of now, and what comes of it.
+# Table cases: a decision, both configurations, and the expected verdict.
 
 
 class Outcome(NamedTuple):

@@ -9,7 +9,7 @@ from tests.support.builders import run_histories as past
 from tests.support.builders.facts import fact_of
 from tests.support.builders.storytelling import ref
 
-# What happens to announcements that are sent to a webhook, and what may be asked of them.
+# Events of announcements to a webhook, and the possible commands.
 
 
 def an_announced_run(*webhooks: str) -> past.History:
@@ -51,7 +51,7 @@ def redrive(webhook: str | None = None) -> RedriveEffects:
     return RedriveEffects(kind="webhook", name=webhook, by="admin", reason=ref("it is back"))
 
 
-# A run that others are told of: what happens to its hooks, and what may be asked of them.
+# A run with hooks: their events, and the possible commands.
 
 
 def hook_told(hook: HookName = "subagentSpawned", **changes: Any) -> EffectAttempted:

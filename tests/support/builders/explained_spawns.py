@@ -22,7 +22,7 @@ from tests.support.builders.facts import fact_of
 from tests.support.builders.run_histories import created, refused, resolved
 from tests.support.builders.storytelling import facts, plan, requested, run_id
 
-# The names of what is explained, in the order in which it is judged.
+# Names of explained rules, in the order of the decision.
 ADMISSION_RULES = [item.rule.name for item in ADMISSION]
 PLAN_RULES = [item.rule.name for item in ELIGIBILITY]
 CONTINUATION_RULES = [item.rule.name for item in CONTINUED_ELIGIBILITY]

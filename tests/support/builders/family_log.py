@@ -297,7 +297,7 @@ def tell_all(log: FamilyLog, request: Mapping[str, Sequence[RunCommand]]) -> lis
     return log.record(decide_for_all(ahead, commands))
 
 
-# Families of which everybody is done, and whose sessions so take messages.
+# Families whose runs are over, so that their sessions accept messages.
 
 
 def announced(*names: str, **policy: Any) -> FamilyLog:
@@ -309,7 +309,7 @@ def announced(*names: str, **policy: Any) -> FamilyLog:
     return log
 
 
-# What happened to a family, from the first request to the archive.
+# Complete lives of a family, from the first request to the archive.
 
 
 def a_family() -> list[Recorded]:

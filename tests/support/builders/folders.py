@@ -22,7 +22,7 @@ from tests.support.builders.configurations import load_values
 from tests.support.servers.running_log import RunningLog
 from tests.support.servers.server_configurations import ServerConfigurations
 
-# All that is in a folder, told so that two moments of it can be compared.
+# Snapshot of a folder, to compare two moments.
 
 
 def tree_of(folder: Path) -> Mapping[str, str]:
@@ -106,7 +106,7 @@ class AgentFolders:
         return write_profiles(self.agents / agent_id / "agent", profiles, mode)
 
 
-# A workspace with something outside of it, and what is known to belong there.
+# A workspace, files outside of it, and the expected content.
 
 RUN = UUID("6f0c1c1e-3d0e-4c52-9d4e-0f6a4d4b7c11")
 OTHER_RUN = UUID("0d9f3f3e-54a7-4a0c-8a62-5f3f0a2b9d22")

@@ -84,7 +84,7 @@ class Past:
         return self.recorded
 
 
-# Without a `repr`: asyncio asks a task that is done for that of its result.
+# Without a `repr`, because asyncio shows the one of a task's result.
 @dataclass(frozen=True, slots=True, repr=False)
 class GeneratedPast:
     """A history with its services, its pasts from position 0 on, all its texts by their ids, and

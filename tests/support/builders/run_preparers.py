@@ -41,7 +41,7 @@ class NoCredentials:
         return {}
 
 
-# For spawns that nobody executes: lanes in which there is never room.
+# Lanes without free slots, for spawns that are never executed.
 
 
 class NoPlaces:

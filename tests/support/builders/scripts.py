@@ -60,7 +60,7 @@ def script_run(
     )
 
 
-# What a script said, read again from its receipt and the texts that were kept.
+# A script's result, read again from its receipt and the stored texts.
 
 
 def raw_output(text: str, encoding: OutputEncoding | None) -> bytes:
@@ -100,5 +100,5 @@ def reading_again(
     )
     if reading.error is not None:
         reading = replace(reading, error=mask(reading.error))
-    # What was cut short may report an error of its own, which is not why it failed.
+    # A script that was cut short may report another error, which is not the cause.
     return None if receipt.outcome == "failed" and reading.error != error else reading

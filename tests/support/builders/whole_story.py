@@ -34,7 +34,7 @@ from tests.support.builders.logged_messages import finish, go_on, send
 from tests.support.builders.storytelling import ref, run_id
 from tests.support.memory.served_log import ServedLog
 
-# Those of a family that wait for each other, and that share something, told in a real log.
+# Members of a family with dependencies and shared context, in a real log.
 
 SIZES = PreambleSizes(
     given_characters=9, given_bytes=9, kept_characters=9, kept_bytes=9, characters_max=4000

@@ -88,7 +88,7 @@ def _stop_at(order: StepOrder) -> "asyncio.Event":
         if is_step and order.moment == "before":
             stop()
         elif is_step and order.moment == "during":
-            # The loop calls it as soon as the statement is sent and somebody has to wait.
+            # The loop calls it as soon as the statement is sent and must be waited for.
             asyncio.get_running_loop().call_soon(stop)
         executed = await execute(self, query, *values, **more)
         if is_step and order.moment == "after":
@@ -150,7 +150,7 @@ class SteppingProcess:
 
         async def is_stopped() -> bool:
             with suppress(ChildProcessError):
-                # Who is killed is waited for by the event loop, and by nobody else.
+                # Only the event loop waits for a killed process.
                 wanted = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
                 return os.waitid(os.P_PID, self._process.pid, wanted) is not None
             assert self._process.returncode in (None, -signal.SIGKILL)

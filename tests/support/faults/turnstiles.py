@@ -27,16 +27,16 @@ class Turnstile:
 
     def _is_held(self, is_there: Callable[[], object]) -> bool:
         try:
-            request = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK)
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK)
         except OSError as error:
             if error.errno == errno.ENXIO:
                 return False
             raise
-        # Whoever waits for this pipe has done by now what it looked at last.
+        # A process that waits for this pipe has completed its last step.
         if is_there():
-            self._held = request
+            self._held = descriptor
             return True
-        _go_on(request)
+        _go_on(descriptor)
         return False
 
     def let_go(self) -> None:

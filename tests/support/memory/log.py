@@ -124,7 +124,7 @@ class MemoryTail(LogTail):
 
     async def start(self) -> None:
         self._position = self._store.position
-        # What comes from another process is heard in this one.
+        # Notifications of another process arrive in this one.
         self._context = copy_context()
         self._store.listeners.append(self._hear)
         self._task = asyncio.create_task(self._follow_on(), name="log tail")

@@ -62,7 +62,7 @@ SPAWNS: st.SearchStrategy[Spawn] = _spawns(Spawn)
 
 
 def _sent(spawn: Spawn, is_paused: bool) -> Spawn:
-    # A session is that of an agent, whatever was asked for.
+    # A session keeps its agent, whatever the request says.
     return spawn.changed(is_paused=is_paused, agent_id=spawn.agent_id and "worker")
 
 

@@ -23,7 +23,7 @@ BOUND = {
 AT_THE_THREAD = {"channel": "discord", "accountId": "acct", "to": "thread:9", "threadId": "9"}
 ATTACHING = {"sessions_spawn": {"attachments": {"enabled": True}}}
 
-# Answers with what it was told, what was said before, and where it is.
+# Answers with its message, its history and its folder.
 _TALKER = """
 import json, os, pathlib, sys
 told = json.load(sys.stdin)
@@ -40,7 +40,7 @@ said = {
 print(json.dumps({"type": "result", "text": json.dumps(said)}), flush=True)
 """
 
-# Says something, notes what was said before it, waits for `<run id>.go`, and says something again.
+# Writes an entry, notes its history, waits for `<run id>.go`, and writes another entry.
 _LINGERER = (
     AWAIT_FILE
     + """
@@ -61,7 +61,7 @@ print(json.dumps({"type": "result", "text": "lingered"}))
 """
 )
 
-# Asks for a child that is called by what it was told, and ends before that does.
+# Spawns a child named by its message, and ends before it.
 _BOSS = (
     ASK
     + """

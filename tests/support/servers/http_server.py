@@ -58,7 +58,7 @@ def http_server(folder: Path) -> Iterator[Server]:
 
 NOWHERE = {
     "id": "nowhere",
-    # What is there is never called, so that an attempt fails at once.
+    # This address is never called, so an attempt fails at once.
     "url": "http://169.254.0.1/",
     "secrets": ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
     "origin": {"channel": "nowhere"},

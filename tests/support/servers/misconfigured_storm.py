@@ -63,7 +63,7 @@ def server_of_storm(data_dir: Path) -> Iterator[Server]:
 def blow(server: Server) -> StormRecord:
     """Make some 200 spawns of several sessions; break and repair the configuration on the way."""
     record = StormRecord()
-    # What answers are described by is made at the first one, and by one thread alone.
+    # One thread creates the description of answers with the first one.
     server.http.get("/v1/lanes")
     first = 0
     for number, spawns in enumerate(SPAWNS):

@@ -186,7 +186,7 @@ def run_command(*argv: str, seconds_max: float = 120) -> subprocess.CompletedPro
         return subprocess.CompletedProcess(list(argv), code, shown, stderr.read())
 
 
-# Below is what the process that forks does.
+# The rest runs in the forking process.
 
 
 class _Forks:

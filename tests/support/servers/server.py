@@ -546,7 +546,7 @@ class Server:
         assert answer.status_code == 200, answer.text
         return dict(answer.json())
 
-    # What its children and scripts leave in `folder`.
+    # Files that its children and scripts leave in `folder`.
 
     def note(self, name: str) -> str:
         """Return the text of a note, once there is some."""
@@ -565,7 +565,7 @@ class Server:
         """Let the waiting child or script of a run end."""
         self.touch(f"{run_id}.go")
 
-    # What stands in its log and in its database.
+    # Content of its log and its database.
 
     def log(self) -> str:
         """Return its standard error."""

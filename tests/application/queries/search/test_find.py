@@ -242,7 +242,7 @@ async def require_changes(
         assert one[0].position == becomes[0]
     for begin in (position - 1, position):
         since, _ = await search(past, changed(question, becomes=text, begin=f"pos:{begin}"))
-        # Of all runs nobody asks which of them had the value already.
+        # Without a session, values that held already are not reported.
         held = question.session is not None and begin > 0 and value is not None
         is_held = held and any(
             old == value and type(old) is type(value)

@@ -80,7 +80,7 @@ async def test_masked_task_is_found_by_its_beginning(
     assert len((await _found(services, READER, "buoy")).items) == 1
     assert (await _found(services, caller("read"), "buoy")).items == []
     assert len((await _found(services, caller("read"), "away")).items) == 2
-    # Behind its first ten thousand characters nobody finds it.
+    # Words after the first ten thousand characters are not found.
     assert await _names(services, family, "lighthouse") == []
 
 
