@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { placesOf } from './places'
+import { differs, placesOf, placeText, sumsOf } from './places'
 
 const NOBODY = { runId: null, label: null, holder: null }
 
@@ -17,4 +17,19 @@ test('who holds a slot comes before who waits, and each has a key of its own', (
   ])
   expect(new Set(places.map((one) => one.key)).size).toBe(8)
   expect(places.every((one) => /^\S+$/.test(one.key))).toBe(true)
+})
+
+test('a place says what it is for', () => {
+  expect(placeText({ place: null, waitsFor: null })).toBe('holds a slot')
+  expect(placeText({ place: 1_000, waitsFor: 'a slot' })).toBe('1,000 in line for a slot')
+  expect(placeText({ place: 2, waitsFor: 'to be claimed' })).toBe('2 in line, to be claimed')
+})
+
+test('lanes are summed', () => {
+  const lane = { lane: 'subagent', depth: 1, width: 2, running: [NOBODY, NOBODY], queued: [{ runId: null, label: null, place: 1, waitsFor: 'a slot' }] }
+  expect(sumsOf([lane, { ...lane, depth: 2, queued: [] }])).toEqual({ running: 4, queued: 1 })
+})
+
+test('a value that is the same in all rows needs no column', () => {
+  expect([[1, 1], [1, 2], [], [1]].map((rows) => differs(rows, (row) => row))).toEqual([false, true, false, false])
 })

@@ -1,6 +1,7 @@
 // The places of all lanes in one list: who holds one, then who waits for one.
 
 import type { LaneView } from '../api/shapes'
+import { count, visible } from '../parts/text'
 
 export interface Place {
   /** By what it is known while it lasts. */
@@ -27,4 +28,23 @@ export function placesOf(lanes: LaneView[]): Place[] {
       label: one.label, holder: null, waitsFor: one.waitsFor,
     })),
   ])
+}
+
+/** Return where a run is: `holds a slot`, or `1 in line for a slot`. */
+export function placeText({ place, waitsFor }: Pick<Place, 'place' | 'waitsFor'>): string {
+  if (place === null) return 'holds a slot'
+  return `${count(place)} in line${waitsFor === 'a slot' ? ' for a slot' : waitsFor === null ? '' : `, ${visible(waitsFor)}`}`
+}
+
+/** Return how many runs hold a slot and how many wait for one, in all lanes. */
+export function sumsOf(lanes: readonly LaneView[]): { running: number; queued: number } {
+  return {
+    running: lanes.reduce((sum, lane) => sum + lane.running.length, 0),
+    queued: lanes.reduce((sum, lane) => sum + lane.queued.length, 0),
+  }
+}
+
+/** Return true if a value is not the same in all rows: only then it needs a column. */
+export function differs<Row>(rows: readonly Row[], valueOf: (row: Row) => unknown): boolean {
+  return rows.some((row) => valueOf(row) !== valueOf(rows[0]!))
 }
