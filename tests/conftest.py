@@ -89,7 +89,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out what `-m "not …"` would deselect whole: a file is not imported for that."""
+    """Skip the import of files that `-m "not …"` would deselect as a whole."""
     words = UNWANTED_MARK.findall(config.option.markexpr)
     if "process" in words and collection_path in WITH_PROCESSES:
         return True

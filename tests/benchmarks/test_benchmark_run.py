@@ -17,7 +17,7 @@ SECONDS_MAX = 200
 
 
 def bench(folder: Path, *arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
-    """Run it with nothing of this machine's settings; all that it leaves is left in the folder."""
+    """Run the benchmark without settings of this machine; it writes only into the folder."""
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "TMPDIR": str(folder)}
     return subprocess.run(
         [sys.executable, "-m", "benchmarks.run", *arguments],

@@ -1,4 +1,4 @@
-"""Servers of the stories: one that is never killed, one that dies, and their folders."""
+"""Servers of the end-to-end tests: one that is never killed, one that dies, and their folders."""
 
 from collections.abc import Iterator
 from pathlib import Path

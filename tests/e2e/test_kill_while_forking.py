@@ -1,4 +1,4 @@
-"""kill -9 around the fork of a conversation: a child begins with it, or nothing of it is left."""
+"""kill -9 during the fork of a conversation: a child begins with all of it, or nothing remains."""
 
 import json
 from collections.abc import Iterator

@@ -29,7 +29,7 @@ def session(name: str) -> str:
 
 
 def announcement(server: Server, run_id: str, name: str) -> str:
-    """Return the text of the one announcement of a run."""
+    """Return the text of a run's only announcement."""
     server.run(run_id, "announced")
     (text,) = [run["text"] for run in server.inbox(session(name)) if run["runId"] == run_id]
     return str(text)

@@ -1,4 +1,4 @@
-"""Each command on the page about time travel does what the page says."""
+"""Each command on the page about time travel has the documented effect."""
 
 import importlib
 import json

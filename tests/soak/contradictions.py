@@ -86,7 +86,7 @@ def inbox(*entries: tuple[str, int]) -> Mutation:
 
 
 def died(server: int, began: int, back: int) -> Mutation:
-    """Make this server the only one that was killed."""
+    """Make this the only killed server."""
     return lambda history: replace(history, deaths=((server, began, back),))
 
 

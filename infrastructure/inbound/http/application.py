@@ -1,4 +1,4 @@
-"""The HTTP application: all endpoints, and their common middleware."""
+"""The HTTP application: all endpoints, their middleware and error handlers."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""In a query about the past, a session's name means what it meant then, in any process."""
+"""Queries about the past resolve a session's name as of then, in any process."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path

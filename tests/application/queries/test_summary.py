@@ -1,4 +1,4 @@
-"""A summary counts what was spawned and what ended between two moments, and groups failures."""
+"""The summary counts spawned and ended runs between two moments, and groups failures."""
 
 import re
 from datetime import datetime

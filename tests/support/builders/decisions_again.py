@@ -634,7 +634,7 @@ def allowed(rule: str, *assumed: str) -> Outcome:
 
 
 def at_hand(agent_id: str) -> tuple[str, str]:
-    """Return what is assumed of an agent because it depends on this machine and is not recorded."""
+    """Return the assumptions about an agent that depend on this machine and are not recorded."""
     return (
         f'the credentials of agent "{agent_id}" are available',
         f'the workspace of agent "{agent_id}" can be used',

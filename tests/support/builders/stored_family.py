@@ -92,7 +92,7 @@ class KeptFamily(LoggedFamily):
 
 
 def _kept(command: Any, text_store: TextStore, text: Any, above: TextStore) -> Any:
-    """Return the command with each reference replaced by that of a stored text."""
+    """Return the command with each reference replaced by a reference to a stored text."""
     changes: dict[str, Any] = {}
     for name in command.__struct_fields__:
         value = getattr(command, name)

@@ -31,7 +31,7 @@ class HeldCommits:
         return [row[0] for row in rows]
 
     async def held(self) -> int:
-        """Wait for the one held backend, and return it."""
+        """Wait for the held backend, and return it."""
 
         async def one() -> bool:
             return len(await self.waiting()) == 1
@@ -63,7 +63,7 @@ class HeldCommits:
         await until(blocks, "somebody waits for a row")
 
     async def release(self) -> None:
-        """Let everybody commit from now on."""
+        """Permit all commits again."""
         await self._connection.execute("SELECT pg_advisory_unlock_all()")
 
 

@@ -1,4 +1,4 @@
-"""Requests of operations: what each requires beside the names in its path."""
+"""Requests of operations, with the required parameters and bodies."""
 
 from collections.abc import Mapping
 from typing import Any

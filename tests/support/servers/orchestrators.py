@@ -1,4 +1,4 @@
-"""Orchestrators that yield for their children, and end when they are told to.
+"""Orchestrators that yield for their children, and end on request.
 
 The last line of a child's task is JSON: `children` are the tasks of its own children, requested one
 by one or, with `batch`, as a list; `turns` is how often it yields; `awaits` is a file that it waits

@@ -1,4 +1,4 @@
-"""Temporary change to an ordinary user, to whom folders may be closed; root may do everything."""
+"""Temporary change to an ordinary user, because permissions do not restrict root."""
 
 import os
 from collections.abc import Callable, Iterator

@@ -270,7 +270,7 @@ class Server:
         part.rename(self._order)
 
     def wait_death(self) -> None:
-        """Wait until it has killed itself, as it was ordered to."""
+        """Wait until the process has killed itself as ordered."""
         assert self.wait_exit() == -signal.SIGKILL, self.log()
         assert not self._order.exists()
 
@@ -295,7 +295,7 @@ class Server:
         self.wait_death()
 
     def expire_leases(self, living: str = "") -> None:
-        """Let the leases and claims of all servers but the one at this URL run out now."""
+        """Expire the leases and claims of all servers except the one at this URL."""
         with psycopg.connect(self.conninfo, autocommit=True) as connection:
             for table in ("holders", "work_claims"):
                 connection.execute((EXPIRE.format(table) + OF_OTHERS).encode(), [living])

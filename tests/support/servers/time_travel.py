@@ -20,7 +20,7 @@ def commands(part: str = DOCUMENT) -> list[list[str]]:
 
 
 def commands_that_record() -> list[list[str]]:
-    """Return the commands at its beginning, which record what the others look at."""
+    """Return the commands at the page's beginning, which record the runs that later ones read."""
     return commands(DOCUMENT.partition("## Moments")[0])
 
 

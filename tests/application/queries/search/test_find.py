@@ -58,7 +58,7 @@ of_histories = pytest.mark.parametrize(
 
 @pytest.fixture
 async def told_anew(running: RunningLog, tmp_path: Path) -> GeneratedPast:
-    """Return the log that the mark `told` names, for a test that changes it."""
+    """Return a copy of the log of the mark `told`, for a test that changes it."""
     return await past_of(running, tmp_path)
 
 

@@ -50,8 +50,8 @@ def codes_of(name: str) -> set[str]:
 
 
 def successes(name: str) -> list[tuple[int, dict[str, Any]]]:
-    """Return statuses and contents of a success, the usual one first: that of something made, if
-    there is one."""
+    """Return statuses and contents of a success: that of a created resource first, if there is
+    one."""
     found = [
         (int(status), response["content"].get(JSON) or response["content"][LINES])
         for status, response in described(name)["responses"].items()

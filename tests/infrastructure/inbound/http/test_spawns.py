@@ -34,7 +34,7 @@ def accepted_run(server: Server, answer: httpx2.Response) -> dict[str, Any]:
 
 
 def workspace_of(server: Server, agent_id: str, name: str = "") -> Path:
-    """Return a folder in the one of an agent."""
+    """Return a folder in an agent's workspace."""
     folder = server.data_dir.resolve() / "workspaces" / agent_id / name
     folder.mkdir(parents=True, exist_ok=True)
     return folder

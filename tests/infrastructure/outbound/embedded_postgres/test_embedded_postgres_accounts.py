@@ -1,4 +1,4 @@
-"""Account of the server, and what root leaves unchanged."""
+"""Account of the server, and files that root leaves unchanged."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Reasons why the server cannot run, in texts that say what to do."""
+"""Reasons why the server cannot run, and the remedy in each message."""
 
 import os
 import subprocess

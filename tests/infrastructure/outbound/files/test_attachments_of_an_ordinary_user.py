@@ -14,7 +14,7 @@ from tests.support.servers.ordinary_user import Becoming
 
 @pytest.fixture
 def ground(becoming_ordinary: Becoming) -> Iterator[Ground]:
-    """Yield a ground in a separate folder, because the one of pytest is closed to other users."""
+    """Yield a ground in a separate folder, because other users cannot enter pytest's."""
     with tempfile.TemporaryDirectory() as folder, becoming_ordinary(Path(folder)):
         assert os.geteuid() != 0
         yield ground_in(Path(folder))

@@ -1,4 +1,4 @@
-"""Reads of a wait for several runs: more for one that advances, none for the others."""
+"""Cost of waiting for several runs: further reads only for runs that advance."""
 
 import asyncio
 from dataclasses import replace

@@ -57,9 +57,8 @@ def observing_unseen(number: int | str) -> Submission[tuple[str, ...]]:
 
 
 async def observe_unseen(running: RunningLog) -> None:
-    """Record a session that is then evicted, and so many new ones that the next one counts as
-    new.
-    """
+    """Record a session and evict it, then record `UNSEEN_MIN` new ones, so that the next one is
+    assumed new."""
     await observe(running.log, ["forgotten"])
     running.log.remembered.sessions.forget()
     for number in range(UNSEEN_MIN):
