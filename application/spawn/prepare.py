@@ -204,7 +204,7 @@ class _Members:
     async def _prepare_one(self, run: Run, in_hand: RecordedInputs | None) -> Outcome:
         async with self._room:
             if self._is_over:
-                raise WrongStage("go on with the preparation", "refused meanwhile")
+                raise WrongStage("continue the preparation", "refused meanwhile")
             return await self._children.prepare(run, self._caller_is_there, in_hand)
 
     async def outcomes(self) -> dict[UUID, Outcome]:

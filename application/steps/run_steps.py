@@ -169,7 +169,7 @@ class StepRunner:
             if (current := asyncio.current_task()) and current.cancelling():
                 task.cancel()
                 raise
-            raise WrongStage("go on with the preparation", "refused meanwhile") from None
+            raise WrongStage("continue the preparation", "refused meanwhile") from None
         finally:
             self._answers.pop(run_id, None)
 

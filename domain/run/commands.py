@@ -371,7 +371,7 @@ class DropMessage(Command):
 class FailContinuation(Command):
     """Record that the run that was to continue the session was refused."""
 
-    action: ClassVar[str] = "note that the session could not go on"
+    action: ClassVar[str] = "record that the session could not continue"
     run_id: UUID
     error: ContentRef | None
 

@@ -270,6 +270,6 @@ def require_holder(run: Run, epoch: int) -> None:
         LostClaim: `epoch` is not that of the current claim.
     """
     if run.stage in OVER:
-        raise WrongStage("go on", run.stage)
+        raise WrongStage("continue", run.stage)
     if run.epoch != epoch:
         raise LostClaim(run.epoch, epoch)
