@@ -40,6 +40,7 @@ SECONDS_MAX = 3600.0
 WAIT_MS_MAX = 30_000
 
 FIRST_ROW = "[role=row][aria-rowindex='2']"
+FIRST_FIGURE = "main .figure"
 PAINTED = """
 (selector) => new Promise((done) => {
   const began = performance.now()
@@ -146,16 +147,16 @@ def signed_in(opened: Browser, server: Server) -> Iterator[BrowserContext]:
     context.close()
 
 
-def first_tables(opened: Browser, server: Server) -> list[float]:
-    """Return the milliseconds from the request of the document to the painted table, with an empty
-    cache.
+def first_paints(opened: Browser, server: Server, address: str, selector: str) -> list[float]:
+    """Return the milliseconds from the request of the document to the painted element, with an
+    empty cache.
     """
     taken = []
     for _ in range(LOADS):
         with signed_in(opened, server) as context:
             page = context.new_page()
-            page.goto("/ui/runs", wait_until="commit")
-            taken.append(float(page.evaluate(PAINTED, FIRST_ROW)))
+            page.goto(address, wait_until="commit")
+            taken.append(float(page.evaluate(PAINTED, selector)))
     return taken
 
 
@@ -281,7 +282,12 @@ def measured(folder: Path, events: int, memory_seconds: float) -> Iterator[Figur
     finally:
         database.close()
     with running_server(folder, configuration=CONFIGURATION) as server, browser() as opened:
-        yield from _of_times("first table, cold", first_tables(opened, server))
+        yield from _of_times(
+            "first table, cold", first_paints(opened, server, "/ui/runs", FIRST_ROW)
+        )
+        # The day of the last event: the generated log ends before today.
+        day = f"/ui/overview?at=pos:{events}"
+        yield from _of_times("overview, cold", first_paints(opened, server, day, FIRST_FIGURE))
         with signed_in(opened, server) as context:
             page = context.new_page()
             yield from _of_times("scrub", scrubs(page))
