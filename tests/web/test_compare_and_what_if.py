@@ -65,6 +65,17 @@ def test_from_a_run_to_what_differs_in_another_one(window: Page, storm: Storm) -
     expect(window.get_by_text("Nothing differs")).to_be_visible()
 
 
+@pytest.mark.nightly
+def test_run_of_a_later_time_is_not_compared(browser: Browser, storm: Storm) -> None:
+    server, record = storm
+    refused, accepted = min(record.refused), min(record.accepted)
+    with watched_context(browser, server.url, token=server.token, refusals=(404,)) as (context, _):
+        page = context.new_page()
+        page.goto(f"/ui/compare/{refused}?with={accepted}&at=pos:2")
+        expect(page.get_by_text("One of these runs had not been requested")).to_be_visible()
+        expect(page.get_by_role("alert")).to_have_count(0)
+
+
 def test_changes_since_sums_up_a_range_with_the_lists_behind(window: Page, storm: Storm) -> None:
     server, record = storm
     start, end = bounds_of_the_wrong_configuration(server)
@@ -159,7 +170,9 @@ def test_changes_take_times_as_people_write_them(window: Page) -> None:
     expect(window.get_by_role("main")).to_contain_text(re.compile(r"18:00:00 – "))
     since.get_by_role("button", name="Last hour").click()
     expect(window.get_by_label("From", exact=True)).to_have_value("1h")
-    expect(window.get_by_role("list", name="Figures")).to_contain_text(re.compile(r"200 spawned"))
+    expect(window.get_by_role("list", name="Figures")).to_contain_text(
+        re.compile(r"\b2\d\d spawned")
+    )
     window.get_by_label("From", exact=True).fill("the day after")
     window.keyboard.press("Enter")
     expect(window.get_by_role("alert")).to_contain_text('"the day after" is not a time')
@@ -225,6 +238,14 @@ def test_one_value_would_have_allowed_what_was_refused(window: Page, storm: Stor
     expect(grid).to_have_attribute("aria-rowcount", str(len(record.refused) + 1))
     window.reload()
     expect(window.get_by_role("code").filter(has_text=ALLOWED).first).to_be_visible()
+
+
+@pytest.mark.nightly
+def test_results_come_into_sight_on_a_narrow_window(window: Page) -> None:
+    window.set_viewport_size({"width": 390, "height": 700})
+    window.goto(f"/ui/what-if?set={ALLOWED}=[]")
+    window.get_by_role("button", name="Run what-if").click()
+    expect(window.get_by_role("heading", name="Verdicts")).to_be_in_viewport()
 
 
 @pytest.mark.nightly

@@ -1,6 +1,7 @@
 // The axis of the time bar: instants from left to right, long pauses folded, and each place a position.
 
 import type { EventBucketView } from '../api/shapes'
+import { lastNotAbove } from '../parts/sorted'
 import { offsetMs, shortDate, timeOfDay } from './zone'
 
 /** What a column of the bar counts. */
@@ -227,16 +228,4 @@ const DAY = 86_400_000
 
 function stepOf(least: number): number {
   return STEPS.find((step) => step >= least) ?? Math.ceil(least / DAY) * DAY
-}
-
-/** The index of the last item whose value is not above `wanted`; -1 if all are. */
-function lastNotAbove<T>(items: T[], wanted: number, value: (item: T) => number): number {
-  let low = 0
-  let high = items.length
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if (value(items[middle]!) <= wanted) low = middle + 1
-    else high = middle
-  }
-  return low - 1
 }

@@ -55,6 +55,9 @@ export function unpriced(models: number, without: number): string {
   return without === 0 ? '' : `${count(without)} of ${counted(models, 'model')} ${without === 1 ? 'has' : 'have'} no price`
 }
 
+/** The meaning of a position, wherever one is a column or a field. */
+export const POSITION_TIP = 'The number of an event in the log, counted from 1. Click it to see everything as it was then.'
+
 /** Return a number with its noun: `1 event`, `2,000 entries`. */
 export function counted(of: number, noun: string): string {
   return `${count(of)} ${of === 1 ? noun : /[^aeiou]y$/.test(noun) ? `${noun.slice(0, -1)}ies` : `${noun}s`}`

@@ -1,5 +1,7 @@
 // How instants read: relative to now, in a time zone, and exactly in UTC.
 
+import { dateAndTime } from '../moment/zone'
+
 const SECOND_MS = 1_000
 const MINUTE_MS = 60 * SECOND_MS
 const HOUR_MS = 60 * MINUTE_MS
@@ -18,26 +20,10 @@ export function relative(instantMs: number, nowMs: number): string | null {
   return past > 0 ? `${text} ago` : `in ${text}`
 }
 
-const formats = new Map<string, Intl.DateTimeFormat>()
-
-function formatOf(timeZone: string): Intl.DateTimeFormat {
-  let format = formats.get(timeZone)
-  if (format === undefined) {
-    format = new Intl.DateTimeFormat('en-US', {
-      timeZone, hourCycle: 'h23', year: 'numeric', month: '2-digit', day: '2-digit', hour: '2-digit', minute: '2-digit', second: '2-digit',
-    })
-    formats.set(timeZone, format)
-  }
-  return format
-}
-
 /** Return date and time in a time zone, to the second: `2026-03-01 09:00:00`. */
 export function dateTime(at: string, timeZone: string): string {
-  const instant = new Date(at)
-  if (Number.isNaN(instant.getTime())) return ''
-  // `03/01/2026, 09:00:00`: its parts one by one take ten times as long.
-  const text = formatOf(timeZone).format(instant)
-  return `${text.slice(6, 10)}-${text.slice(0, 2)}-${text.slice(3, 5)} ${text.slice(12)}`
+  const instant = Date.parse(at)
+  return Number.isNaN(instant) ? '' : dateAndTime(instant, timeZone)
 }
 
 /** Return an instant as the server wrote it, for reading: `2026-03-01 09:00:00.123456 UTC`. */
