@@ -201,8 +201,8 @@ class RedriveManyBody(Body):
         "Covers the announcements to the sessions of the token, in the order of"
         " `GET /v1/announcements?state=parked`. Each is sent as by the redrive of one"
         " announcement; all are recorded together, or none. `refused` names those that stay"
-        " parked. If `moreAfter` is given, more are parked: continue with it as `after`. Hooks are"
-        " not called."
+        " parked. If `moreAfter` is given, more may be parked: continue with it as `after`. Hooks"
+        " are not called."
     ),
     answer=RedrivenManyAnswer,
     repeat="key",
@@ -220,7 +220,7 @@ class RedriveManyBody(Body):
         columns=(Column("ID", "runId"), Column("SENT AGAIN TO", "webhooks", "words", elastic=True)),
         notes={
             "refused": "some stay parked: their texts were erased (--output json names them)",
-            "moreAfter": "more are parked: repeat with --after {moreAfter}",
+            "moreAfter": "more may be parked: repeat with --after {moreAfter}",
         },
         limit=REDRIVEN_MAX,
     ),

@@ -188,7 +188,7 @@ class EffectWorker:
         request has redriven meanwhile is left out.
 
         Args:
-            more_after: Position after which more runs are parked, for the answer.
+            more_after: Position after which more runs may be parked, for the answer.
 
         Raises:
             NothingParked: If none of them is parked.

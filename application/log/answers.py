@@ -179,7 +179,7 @@ class RedriveRefusal(View):
 
 class RedrivenManyAnswer(View):
     """Announcements that are sent again, and those that stay parked. If `moreAfter` is given, more
-    are parked after that position."""
+    may be parked after that position."""
 
     redriven: list[RedrivenItem]
     refused: list[RedriveRefusal]

@@ -1693,7 +1693,7 @@ class AsyncMethods(AsyncSender):
         Covers the announcements to the sessions of the token, in the order of `list_ledger`
         with `state`. Each is sent as by the redrive of one announcement; all are recorded
         together, or none. `refused` names those that stay parked. If `more_after` is given,
-        more are parked: continue with it as `after`. Hooks are not called.
+        more may be parked: continue with it as `after`. Hooks are not called.
 
         Args:
             reason: Reason, which is recorded for each.

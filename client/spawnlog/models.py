@@ -710,7 +710,7 @@ class RedrivenItem(AnswerModel):
 class RedrivenManyAnswer(AnswerModel):
     """
     Announcements that are sent again, and those that stay parked. If `more_after` is given,
-    more are parked after that position.
+    more may be parked after that position.
     """
 
     redriven: list[RedrivenItem]

@@ -204,7 +204,7 @@ def test_all_parked_announcements_of_a_token_are_redriven_at_once(
     assert first["redriven"] == [{"runId": made[1][0], "webhooks": ["all"]}]
     assert server.http.post(path, json=request, headers=headers).json() == first
     last = server.http.post(path, json={**request, "after": first["moreAfter"]}).json()
-    assert (last["redriven"][0]["runId"], last["moreAfter"]) == (made[2][0], None)
+    assert last["redriven"] == [{"runId": made[2][0], "webhooks": ["all"]}]
     for run_id, key in made:
         delivery(server, key, "all", "delivered")
         delivery(server, key, "discord", "parked")
@@ -302,3 +302,32 @@ def test_killed_redrive_arrives(server: Server, outside: HookServer, moment: str
     delivery(server, key, "all", "delivered")
     assert len(server.payloads(run_id, "EffectRedriven")) == 1
     require_one_key(outside, run_id)
+
+
+@pytest.mark.kill
+@pytest.mark.nightly
+@pytest.mark.parametrize("moment", around("EffectRedriven"))
+def test_killed_redrive_of_several_is_recorded_whole_or_not_at_all(
+    server: Server, outside: HookServer, moment: str
+) -> None:
+    outside.replies("all", Reply(410))
+    made = [spawned(server, f"several-{number}-{name_of(moment)}") for number in range(3)]
+    for _, key in made:
+        delivery(server, key, "all", "parked")
+    outside.replies("all", Reply(204))
+    path, body = "/v1/announcements/redrive", {"reason": "the gateway is back"}
+    headers = {"Idempotency-Key": f"several {moment}"}
+    server.die_at(moment)
+    with suppress(httpx2.TransportError):
+        server.http.post(path, json=body, headers=headers)
+    server.wait_death()
+    server.restart()
+    redriven = [len(server.payloads(run_id, "EffectRedriven")) for run_id, _ in made]
+    assert redriven == [int(moment.startswith("after"))] * len(made)
+    # The same request says what was done, or does it.
+    answer = server.http.post(path, json=body, headers=headers).json()
+    runs = {run_id for run_id, _ in made}
+    assert runs <= {one["runId"] for one in answer["redriven"]}
+    for run_id, key in made:
+        delivery(server, key, "all", "delivered")
+        assert len(server.payloads(run_id, "EffectRedriven")) == 1
