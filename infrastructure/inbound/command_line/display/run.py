@@ -1,5 +1,6 @@
 """Parts of a run in a terminal that the description of its fields does not cover."""
 
+from infrastructure.inbound.command_line.display.failures import in_words_of_commands
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
     print_block,
@@ -25,10 +26,13 @@ def print_run_texts(run: JsonObject) -> None:
         print_fields({"depends on": _format_dependency(dependency)})
     for step in run.get("undoing") or ():
         print_fields({"to undo": _format_undo(step)})
+    error = run.get("error")
+    if error and run.get("stage") == "refused":
+        error = in_words_of_commands(str(error))
     for heading, text in (
         ("task", run.get("task") or run.get("taskPreview")),
         ("result", run.get("resultText")),
-        ("error", run.get("error")),
+        ("error", error),
     ):
         if text:
             print(f"\n{heading}:")

@@ -132,6 +132,8 @@ USAGE = {
     [
         ({"agentId": "main", "requestedAgentId": "steward"}, "main (requested: steward)"),
         ({"warnings": ["no price"]}, "no price"),
+        ({"stage": "refused", "error": "Use agents_list."}, "Use `spawnlog agent list`."),
+        ({"stage": "ended", "error": "no tool agents_list"}, "no tool agents_list"),
         ({"estimatedCostUsd": 0.5, "usage": None}, "$0.5\n"),
         (
             {"estimatedCostUsd": 0.5, "usage": USAGE},
