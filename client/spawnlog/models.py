@@ -422,8 +422,9 @@ class HealthAnswer(AnswerModel):
 
 class HeartbeatAnswer(AnswerModel):
     """
-    The answer to a heartbeat. If `stop` is set, end the execution and report the end: the lease
-    is no longer renewed. `by` is who requested the stop, `reason` the reason given.
+    The answer to a heartbeat. If `stop` is set, end the execution and report the end: the
+    lease is no longer renewed. `by` is who requested the stop, `reason` the reason given.
+    `lease_seconds` repeats the request.
     """
 
     run_id: str

@@ -105,6 +105,8 @@ def show_configuration(
     if at is not None and is_typed(context, "file"):
         raise CommandError("--at reads the configuration of the server: leave FILE out")
     shown = _configuration_of(file, at, api)
+    if file is None and at is None:
+        print_note("the built-in configuration: name FILE, or use --at for that of the server")
     if agent is not None:
         _show_agent(shown, agent, api.output)
         return

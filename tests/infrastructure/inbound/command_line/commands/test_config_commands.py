@@ -84,7 +84,9 @@ def test_show_unknown_agent_exits_4(spawnlog: Command, file: Path) -> None:
 
 
 def test_show_without_file_is_built_in(spawnlog: Command) -> None:
-    shown = json.loads(spawnlog("config", "show").stdout)
+    result = spawnlog("config", "show")
+    assert "the built-in configuration: name FILE" in result.stderr
+    shown = json.loads(result.stdout)
     assert [agent["id"] for agent in shown["agents"]["list"]] == ["main"]
     values = json.loads(spawnlog("config", "show", "--agent", "main", "-o", "json").stdout)
     assert {row["from"] for row in values} == {"built-in"}
