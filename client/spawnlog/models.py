@@ -1816,8 +1816,9 @@ class RunHistoryView(AnswerModel):
 class RunMetadataView(AnswerModel):
     """
     A run for a caller that may not read its texts: previews of the task and of an error, and
-    every field that holds no text. `respawns` lists the first hundred respawns that the caller may
-    see. Times are UTC; `*Ms` fields are milliseconds.
+    every field that holds no text. `parent_run_id` is the run that requested it; None if its
+    requester is a session that was not spawned here. `respawns` lists the first hundred
+    respawns that the caller may see. Times are UTC; `*Ms` fields are milliseconds.
     """
 
     run_id: str
@@ -1849,6 +1850,7 @@ class RunMetadataView(AnswerModel):
     agent_id: str | None
     requested_agent_id: str | None
     requester_session_key: str
+    parent_run_id: str | None
     child_session_key: str | None
     session_id: str
     controller_session_key: str
@@ -1928,6 +1930,7 @@ class RunMetadataView(AnswerModel):
     respawns: list[str]
     context_preamble: PreambleView | None
     transcript_entries: int | None
+    stop_requested_by: str | None
 
 
 class RunSharedContextView(AnswerModel):
@@ -2062,8 +2065,9 @@ class RunSummary(AnswerModel):
 
 class RunView(AnswerModel):
     """
-    A run with its texts. `respawns` lists the first hundred respawns that the caller may see.
-    Times are UTC; `*Ms` fields are milliseconds.
+    A run with its texts. `parent_run_id` is the run that requested it; None if its requester
+    is a session that was not spawned here. `respawns` lists the first hundred respawns that
+    the caller may see. Times are UTC; `*Ms` fields are milliseconds.
     """
 
     run_id: str
@@ -2095,6 +2099,7 @@ class RunView(AnswerModel):
     agent_id: str | None
     requested_agent_id: str | None
     requester_session_key: str
+    parent_run_id: str | None
     child_session_key: str | None
     session_id: str
     controller_session_key: str
@@ -2175,6 +2180,8 @@ class RunView(AnswerModel):
     transcript_entries: int | None
     progress: ProgressView | None
     result_text: str | None
+    stop_requested_by: str | None
+    stop_reason: str | None
     requester_origin: Any
 
 

@@ -357,3 +357,13 @@ def test_token_of_one_session_sees_its_own_runs(
                     form.get_by_text("More").click()
                     expect(form.get_by_role("textbox", name="Requested by")).to_have_value(own)
                 expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_card_of_run_names_webhook_whose_delivery_failed(window: Page, day: Day) -> None:
+    (run,) = day.server.get("/v1/runs", agentId="planner", limit=1)["items"]
+    window.set_viewport_size({"width": 1440, "height": 900})
+    window.goto(f"/ui/run/{run['runId']}")
+    failed = window.get_by_role("link", name="delivery to gateway failed")
+    expect(failed).to_be_visible()
+    failed.click()
+    expect(window).to_have_url(re.compile(r"/ui/announcements\?.*state=parked.*open=\d+"))

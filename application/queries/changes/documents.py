@@ -68,8 +68,8 @@ def run_document(
     Returns:
         The document without `respawns`, which is not part of the run's own state.
     """
-    replaced = [*summary_texts(run), *([run.result] if run.result is not None else [])]
-    shown = {**texts, **{ref.id: reference_to(ref) for ref in replaced}}
+    replaced = [*summary_texts(run), run.result, run.stop_reason]
+    shown = {**texts, **{ref.id: reference_to(ref) for ref in replaced if ref is not None}}
     form = RunView if is_full else RunMetadataView
     view = view_of_run(form, run, shown, stages)
     document = orjson.loads(view.json_bytes())

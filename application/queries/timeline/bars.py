@@ -1,7 +1,6 @@
 """The timeline: runs as bars, beside a histogram of events."""
 
 from dataclasses import replace
-from uuid import UUID
 
 from pydantic import Field
 
@@ -44,8 +43,6 @@ BARS_EXAMINED_MAX = 5_000
 class RunBarView(RunView):
     """A run as a bar. `parentRunId` is the run that requested it; null if its requester is a
     session that was not spawned here."""
-
-    parent_run_id: UUID | None
 
 
 class TimelineView(View):

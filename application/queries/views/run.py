@@ -164,8 +164,9 @@ _ONE_RUN = "of one run"
 
 
 class RunView(View):
-    """A run with its texts. `respawns` lists the first hundred respawns that the caller may see.
-    Times are UTC; `*Ms` fields are milliseconds."""
+    """A run with its texts. `parentRunId` is the run that requested it; null if its requester is a
+    session that was not spawned here. `respawns` lists the first hundred respawns that the caller
+    may see. Times are UTC; `*Ms` fields are milliseconds."""
 
     run_id: UUID
     stage: RecordedStage
@@ -174,6 +175,7 @@ class RunView(View):
     agent_id: str | None
     requested_agent_id: str | None
     requester_session_key: str
+    parent_run_id: Annotated[UUID | None, _ONE_RUN]
     child_session_key: str | None
     session_id: UUID
     controller_session_key: str
@@ -223,6 +225,8 @@ class RunView(View):
     transcript_entries: Annotated[int | None, _ONE_RUN]
     progress: Annotated[ProgressView | None, ForContent()]
     result_text: Annotated[str | None, ForContent()]
+    stop_requested_by: Annotated[str | None, _ONE_RUN]
+    stop_reason: Annotated[str | None, ForContent()]
     requester_origin: Annotated[JsonValue, ForContent()]
 
 
@@ -235,8 +239,9 @@ def _masked(field: str) -> tuple[str, ...]:
 @selection(*(shown for name in RunView.model_fields for shown in _masked(name)))
 class RunMetadataView(RunView):
     """A run for a caller that may not read its texts: previews of the task and of an error, and
-    every field that holds no text. `respawns` lists the first hundred respawns that the caller may
-    see. Times are UTC; `*Ms` fields are milliseconds."""
+    every field that holds no text. `parentRunId` is the run that requested it; null if its
+    requester is a session that was not spawned here. `respawns` lists the first hundred respawns
+    that the caller may see. Times are UTC; `*Ms` fields are milliseconds."""
 
     task_preview: str | None
     task_bytes: int
@@ -488,6 +493,7 @@ def view_of_run(
         "transcript_entries": run.transcript.count if run.transcript is not None else None,
         "progress": None,
         "result_text": text_of(run.result, texts),
+        "stop_reason": text_of(run.stop_reason, texts),
         "requester_origin": _origin(run, texts),
     }
     return form(**members, **more)
@@ -498,6 +504,7 @@ def view_texts(run: Run) -> list[ContentRef]:
     refs = [
         *summary_texts(run),
         run.result,
+        run.stop_reason,
         run.requester.origin,
         run.dependencies_argument,
         attachment_list(run),
@@ -569,6 +576,7 @@ _SOURCES: Mapping[str, str | Callable[[Run], Any]] = {
     "status": status_of,
     "requester_session_key": "requester.session_key",
     "controller_session_key": "requester.session_key",
+    "parent_run_id": "requester.run_id",
     "respawned_from": "respawn.run_id",
     "batch_id": "batch.batch_id",
     "model_provider": "plan.model_provider",

@@ -119,11 +119,17 @@ def test_masked_run_has_no_text_of_scope_content() -> None:
         if isinstance(mark, ForContent)
     }
     shown_instead = {name for mark in marks.values() for name in mark.instead}
-    assert set(marks) == {"task", "progress", "result_text", "requester_origin"}
+    assert set(marks) == {"task", "progress", "result_text", "stop_reason", "requester_origin"}
     assert set(RunMetadataView.model_fields) == (
         set(RunView.model_fields) - set(marks) | shown_instead
     )
-    one_run = {"respawns", "context_preamble", "transcript_entries"}
+    one_run = {
+        "respawns",
+        "context_preamble",
+        "transcript_entries",
+        "parent_run_id",
+        "stop_requested_by",
+    }
     assert set(RunSummary.model_fields) == (
         set(RunMetadataView.model_fields) - one_run | {"error_cause"}
     )

@@ -350,7 +350,7 @@ def test_run_without_content_keeps_what_is_no_text(story: Story) -> None:
     )
     assert answer.status_code == 201, answer.text
     again = answer.json()["runId"]
-    texts = {"task", "resultText", "requesterOrigin", "progress"}
+    texts = {"task", "resultText", "stopReason", "requesterOrigin", "progress"}
     with story.client("seeing") as http, story.client("blind") as blind:
         whole = http.get(f"/v1/runs/{run_id}").json()
         shown = blind.get(f"/v1/runs/{run_id}").json()

@@ -752,6 +752,7 @@ export interface RunMetadataView {
   agentId: string | null
   requestedAgentId: string | null
   requesterSessionKey: string
+  parentRunId: string | null
   childSessionKey: string | null
   sessionId: string
   controllerSessionKey: string
@@ -800,6 +801,7 @@ export interface RunMetadataView {
   respawns: string[]
   contextPreamble: PreambleView | null
   transcriptEntries: number | null
+  stopRequestedBy: string | null
 }
 
 export interface RunSharedContextView {
@@ -889,6 +891,7 @@ export interface RunView {
   agentId: string | null
   requestedAgentId: string | null
   requesterSessionKey: string
+  parentRunId: string | null
   childSessionKey: string | null
   sessionId: string
   controllerSessionKey: string
@@ -938,6 +941,8 @@ export interface RunView {
   transcriptEntries: number | null
   progress: ProgressView | null
   resultText: string | null
+  stopRequestedBy: string | null
+  stopReason: string | null
   requesterOrigin: JsonValue
 }
 

@@ -16,7 +16,7 @@ export interface RunColumn {
 export const COLUMNS: readonly RunColumn[] = [
   { id: 'status', name: 'Status', width: '6.5rem', isDefault: true },
   { id: 'agent', name: 'Agent', width: 'minmax(6rem, 9rem)', isDefault: true },
-  { id: 'label', name: 'Label', width: 'minmax(6rem, 11rem)', isDefault: true },
+  { id: 'label', name: 'Label', width: 'minmax(9rem, 11rem)', isDefault: true },
   { id: 'task', name: 'Task or error', width: 'minmax(12rem, 1fr)', isDefault: true },
   { id: 'requester', name: 'Requested by', width: 'minmax(8rem, 12rem)', isDefault: false },
   { id: 'elapsed', name: 'Elapsed', width: '6rem', isDefault: true },
@@ -44,7 +44,7 @@ export function readColumns(text: string | null): Set<RunColumn['id']> {
 
 /** Return the run time in milliseconds; null if the run did not start. */
 export function elapsedMs(run: RunSummary, now: number): number | null {
-  return tookMs(run.stages, run.endedAt === null ? now : 0)
+  return run.endedAt === null ? tookMs(run.stages, now) : run.runtimeMs
 }
 
 export const FILE_COLUMNS: CsvColumn<RunSummary>[] = [
