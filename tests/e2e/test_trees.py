@@ -29,6 +29,7 @@ def test_stopped_run_is_killed_and_its_requester_is_told(server: Server) -> None
     assert server.stop_run(run_id, reason="enough") == {"runId": run_id, "wasOver": False}
     run = server.run(run_id, "archived")
     assert (run["status"], run["outcome"]) == ("stopped", "stopped")
+    assert (run["stopRequestedBy"], run["stopReason"]) == ("admin", "enough")
     assert not is_alive(pid)
     events = server.events(run_id)
     assert events[-4:] == ["StopRequested", "RunEnded", "RunAnnounced", "RunArchived"]
