@@ -51,7 +51,7 @@ def after_the_storm(storm: tuple[Server, StormRecord]) -> Record:
         server,
         head - 3,
         (
-            Screen("overview", RULE),
+            Screen("overview", "spawned"),
             Screen("runs?status=refused", RULE),
             Screen("log", "Child"),
             Screen("tree", "main · book-"),
