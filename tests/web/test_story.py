@@ -5,6 +5,7 @@ Each step is a picture; `make pictures` puts them into the README.
 """
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,6 +57,8 @@ def test_the_page_alone_leads_to_the_wrong_configuration_and_what_it_did(
     press_step(window, "‹ Refusal")
     expect(window.get_by_role("note")).to_contain_text("This is the past")
     expect(window.get_by_role("status").filter(has_text="SpawnRefused at position")).to_be_visible()
+    head = window.get_by_role("heading", name="Runs").locator("..")
+    expect(head).to_contain_text(re.compile(r"\d+ runs"))
     picture(window, folder, "runs")
     # Why: the facts that were compared.
     window.get_by_role("grid", name="Runs").press("j")
