@@ -173,7 +173,7 @@ async def test_asked_holder_gives_lock_up_until_asker_waits(
     async with running.other() as other:
         task = asyncio.create_task(observe(other.log, ["asker"]))
         number = 0
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while not task.done():
                 number += 1
                 await observe(running.log, [number])
