@@ -175,7 +175,7 @@ def test_first_view_tells_whether_all_is_well(window: Page, day: Day) -> None:
     assert faults_for_a_screen_reader(window) == []
     assert window.evaluate("document.documentElement.scrollHeight") <= 900
     window.set_viewport_size({"width": 390, "height": 844})
-    assert window.evaluate("document.documentElement.scrollWidth") == 390
+    window.wait_for_function("document.documentElement.scrollWidth === 390")
     box = window.get_by_role("row").nth(1).bounding_box()
     assert box is not None
     assert box["y"] + box["height"] < 844

@@ -22,6 +22,12 @@ test.each<[Partial<RunTotalsView>, string, string]>([
     '2 runs · 30 tokens · $0.5000 (partial)',
     '30 tokens in, 0 out, of runs that have ended. The cost is estimated from the configured prices. 1 of 2 models has no price.',
   ],
+  [
+    { runs: 5, inputTokens: 30, estimatedCostUsd: 0.5, models: 1, statuses: { done: 2, running: 3 } },
+    '5 runs · 30 tokens · $0.5000 · without 3 running',
+    '30 tokens in, 0 out, of runs that have ended. The cost is estimated from the configured prices.',
+  ],
+  [{ runs: 3, statuses: { running: 3 } }, '3 runs', ''],
   [{ runs: 10_000, countedTo: 77 }, 'the newest 10,000 runs', 'Counted back to position 77; older runs are not counted.'],
 ])('the head line %#', (totals, text, hint) => {
   expect(headLine({ ...NOTHING, ...totals })).toEqual({ text, hint })

@@ -9,7 +9,8 @@ export interface HeadLine {
   hint: string
 }
 
-/** Return `42 runs · 1.20 M tokens · $3.40`. A cost that lacks the price of a model says so. */
+/** Return `42 runs · 1.20 M tokens · $3.40`. A cost that lacks the price of a model says so, and
+ * sums that lack runs at work: their tokens are counted when they end. */
 export function headLine(totals: RunTotalsView): HeadLine {
   const parts = [counted(totals.runs, 'run')]
   const hints: string[] = []
@@ -28,5 +29,7 @@ export function headLine(totals: RunTotalsView): HeadLine {
     hints.push('The cost is estimated from the configured prices.')
   }
   if (missing !== '') hints.push(`${missing}.`)
+  const running = totals.statuses.running ?? 0
+  if (running > 0 && parts.length > 1) parts.push(`without ${count(running)} running`)
   return { text: parts.join(' · '), hint: hints.join(' ') }
 }
