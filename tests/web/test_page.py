@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.support.page.browser import faults_for_a_screen_reader, watched_context
 from tests.support.page.header import open_moment, sign_out
-from tests.support.page.runs import command_elsewhere, search_runs
+from tests.support.page.runs import SAME, command_elsewhere, search_runs
 from tests.support.servers.misconfigured_storm import RULE, StormRecord
 from tests.support.servers.server import Server
 
@@ -76,6 +76,20 @@ def test_the_registry_is_as_it_was_at_any_moment(window: Page, storm: Storm) -> 
     expect(window.get_by_role("note")).to_have_count(0)
     window.go_back()
     expect(window.get_by_role("note")).to_contain_text(f"position {first:,}")
+
+
+def test_links_share_the_view_live_and_as_of_now(window: Page) -> None:
+    window.goto("/ui/runs?status=refused")
+    expect(window.get_by_role("row").nth(1)).to_contain_text(RULE)
+    window.get_by_role("button", name=SAME).click()
+    live, frozen = window.get_by_role("dialog", name=SAME).get_by_role("link").all()
+    assert live.get_attribute("href") == window.url
+    frozen.click()
+    expect(window).to_have_url(re.compile(r"/ui/runs\?at=pos:\d+&status=refused$"))
+    expect(window.get_by_role("note")).to_contain_text("This is the past")
+    window.get_by_role("button", name=SAME).click()
+    link = window.get_by_role("dialog", name=SAME).get_by_role("link")
+    assert link.get_attribute("href") == window.url
 
 
 @pytest.mark.nightly

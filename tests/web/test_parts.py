@@ -105,8 +105,8 @@ def test_tip_shows_on_focus(page: Page) -> None:
 
 
 def test_elsewhere_gives_command_and_request(page: Page) -> None:
-    page.get_by_role("button", name="The same by command and by request").click()
-    window = page.get_by_role("dialog", name="The same by command and by request")
+    page.get_by_role("button", name="Link, command and request").click()
+    window = page.get_by_role("dialog", name="Link, command and request")
     expect(window.get_by_text("spawnlog run list", exact=True)).to_be_visible()
     expect(window.get_by_text("GET /v1/runs?q=it%27s", exact=True)).to_be_visible()
     expect(window.get_by_role("button", name="Copy the command")).to_be_visible()

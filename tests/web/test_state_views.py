@@ -271,7 +271,7 @@ def test_the_revision_in_force_is_marked_and_two_are_compared(window: Page, stat
     compared.get_by_label("with revision").fill(str(last))
     compared.get_by_label("with revision").press("Enter")
     expect(lines.filter(has_text="removed")).not_to_have_count(0)
-    compared.get_by_role("button", name="The same by command and by request").click()
+    compared.get_by_role("button", name="Link, command and request").click()
     expect(window.get_by_text(f"spawnlog config diff {last} {WRONG_REVISION}")).to_be_visible()
     window.keyboard.press("Escape")
     wrong = next(one for one in listed if one["revision"] == WRONG_REVISION)

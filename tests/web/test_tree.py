@@ -233,7 +233,7 @@ def test_past_tree_address_shows_its_moment(window: Page, storm: Storm) -> None:
     bars = window.get_by_role("application", name=f"Runs as bars in time, as of {instant} UTC")
     drawn, wanted = bars.locator("canvas").evaluate(LINE_COLORS)
     assert drawn == wanted
-    window.get_by_role("button", name="The same by command and by request").click()
+    window.get_by_role("button", name="Link, command and request").click()
     expect(window.get_by_text(f"GET /v1/timeline?limit=5000&buckets=0&at={at}")).to_be_visible()
 
 

@@ -2,7 +2,7 @@
 
 from playwright.sync_api import Page, expect
 
-SAME = "The same by command and by request"
+SAME = "Link, command and request"
 
 
 def search_runs(page: Page, text: str) -> None:
