@@ -1,5 +1,6 @@
 """Data directory of a server: embedded PostgreSQL, transcripts, workspaces and secrets."""
 
+import logging
 import os
 import secrets
 import time
@@ -28,6 +29,8 @@ TOKEN_BYTES = 32
 LOG_FILE = "log.json"
 """The log of the directory: `{"logId": …, "database": "embedded" or "external"}`."""
 IDENTITY_FILE = "data-directory-id"
+
+_log = logging.getLogger("spawnlog.data_directory")
 
 DatabaseKind = Literal["embedded", "external"]
 
@@ -305,6 +308,15 @@ class EnteredServer:
             raise
 
     def remove(self) -> None:
-        """Remove the entry. Idempotent."""
-        self._path.unlink(missing_ok=True)
+        """Remove the entry. Idempotent.
+
+        An entry that cannot be removed, as on a read-only disk, stays without a lock, like that of
+        a killed server: clients skip it, and the next start removes it.
+        """
+        try:
+            self._path.unlink(missing_ok=True)
+        except OSError as error:
+            _log.warning(
+                "%s cannot be removed: %s; the next start removes it", self._path, error.strerror
+            )
         self._lock.close()

@@ -84,6 +84,21 @@ def test_log_of_earlier_release_is_that_of_its_servers(directory: DataDirectory)
     assert directory.recorded_log() == RecordedLog(LOG, "embedded")
 
 
+def test_entry_that_cannot_be_removed_is_that_of_a_killed_server(
+    directory: DataDirectory, caplog: pytest.LogCaptureFixture
+) -> None:
+    entered = directory.enter_server("http://127.0.0.1:1", LOG)
+    [entry] = directory.servers_of(LOG)
+    # As on a read-only disk, the system refuses to remove it: a directory cannot be unlinked.
+    entry.path.rename(entry.path.with_suffix(".kept"))
+    entry.path.mkdir()
+    entered.remove()
+    assert f"{entry.path} cannot be removed" in caplog.text
+    entry.path.rmdir()
+    entry.path.with_suffix(".kept").rename(entry.path)
+    assert directory.servers_of(LOG) == []
+
+
 def test_no_log_begins_beside_an_external_one(directory: DataDirectory) -> None:
     directory.require_embedded_log()
     used_by_an_earlier_release(directory)
