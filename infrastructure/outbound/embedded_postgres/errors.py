@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 _DISK_FULL = ("No space left on device", "Disk quota exceeded", "Check free disk space")
-_NOT_WRITABLE = ("Read-only file system", "Permission denied", "Operation not permitted")
+_READ_ONLY = "Read-only file system"
+_NOT_WRITABLE = (_READ_ONLY, "Permission denied", "Operation not permitted")
 _PREFIX = re.compile(r"^.*?\d{4}-\d\d-\d\d \S+ \S+ \[\d+\] ")
 _WAY_OUT = "choose another directory with --data-dir, or use another server with --database-url"
 _REASON_CHARS_MAX = 600
@@ -62,9 +63,12 @@ def disk_full(home: Path) -> EmbeddedPostgresError:
 
 def not_writable(where: str, reason: str) -> EmbeddedPostgresError:
     """Return the error for a place that is not writable."""
+    if _READ_ONLY in reason:
+        mend = "mount it read-write (after an error of the disk, check it first)"
+    else:
+        mend = "give that user the directory"
     return EmbeddedPostgresError(
-        f"{where} is not writable for user id {os.geteuid()} ({reason}): "
-        f"give that user the directory, or {_WAY_OUT}"
+        f"{where} is not writable for user id {os.geteuid()} ({reason}): {mend}, or {_WAY_OUT}"
     )
 
 

@@ -21,6 +21,7 @@ from infrastructure.outbound.log.schema.connections import (
     SyncLogConnection,
     crowding_advice,
     open_sync_connection,
+    refusal_to_write,
     session_limits,
 )
 
@@ -68,7 +69,13 @@ def one_row(connection: ReadConnection, query: str, values: Any = None) -> Tuple
 
 def database_error_reason(error: psycopg.Error) -> str:
     """Return one line that says why the database cannot be read. Drivers quote addresses in it, but
-    no passwords."""
+    no passwords.
+
+    A long query writes its temporary files to the disk of the database, which may be full.
+    """
+    refusal = refusal_to_write(error)
+    if refusal is not None:
+        return refusal
     advice = crowding_advice(error)
     if advice is not None:
         return f"the database cannot be read: {advice}"

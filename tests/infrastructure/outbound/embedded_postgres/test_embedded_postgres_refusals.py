@@ -103,6 +103,7 @@ def test_a_read_only_file_system_is_named(tmp_path: Path) -> None:
             EmbeddedPostgres.start(tmp_path / "disk" / "postgres")
     message = str(raised.value)
     assert "Read-only file system" in message
+    assert "mount it read-write" in message
 
 
 def test_small_disk_is_named_with_its_room(tmp_path: Path) -> None:

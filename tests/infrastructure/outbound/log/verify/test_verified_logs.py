@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import psycopg
 import pytest
 
 from domain.event_types import EVENT_TYPES, LOG_FORMAT
@@ -24,7 +25,7 @@ from infrastructure.outbound.log.verify.processes import RangeWorkers, Verificat
 from infrastructure.outbound.log.verify.ranges import Range, RangeChecker
 from infrastructure.outbound.log.verify.references import find_references
 from infrastructure.outbound.log.verify.refold import RecordedStates
-from infrastructure.outbound.log.verify.rows import open_read_connection
+from infrastructure.outbound.log.verify.rows import database_error_reason, open_read_connection
 from infrastructure.outbound.log.verify.verify import (
     Progress,
     Verification,
@@ -135,6 +136,14 @@ async def test_log_of_newer_format_is_refused(running: RunningLog, verified: Ver
     await running.ask("UPDATE log_head SET format = %s", LOG_FORMAT + 1)
     with pytest.raises(UnknownFormatError, match="install a newer spawnlog"):
         await verified()
+
+
+def test_full_disk_is_not_a_database_that_cannot_be_read() -> None:
+    full = psycopg.errors.DiskFull('could not extend file "base/1/2": No space left on device')
+    assert (
+        database_error_reason(full)
+        == "the disk of the database is full; free some space, then retry"
+    )
 
 
 def test_unreachable_database_is_told(state: Path) -> None:
