@@ -295,7 +295,7 @@ def _require_bounds(criteria: RunFilter, given: Sequence[tuple[_Filter, Any]]) -
         return
     for filter_field, _ in given:
         if filter_field.where.needs_family:
-            detail = "requires requester, tree or rule"
+            detail = "only applies within a requester, a tree or a rule; name one"
             raise invalid_value(f"/query/{filter_field.parameter}", detail)
 
 

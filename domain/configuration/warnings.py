@@ -19,7 +19,7 @@ from domain.configuration.runtimes import SERVED_RUNTIMES, provides_sandbox
 from domain.configuration.secrets import variables_in
 from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.values.session_key import GLOBAL, InvalidSessionKeyError
-from domain.values.thinking_level import LEVEL_LABELS, normalise_thinking
+from domain.values.thinking_level import THINKING_LEVELS, normalise_thinking
 
 ValuePath = tuple[str | int, ...]
 _DEFAULTS: ValuePath = ("agents", "defaults", "subagents")
@@ -123,10 +123,10 @@ def _check_thinking(configuration: Configuration) -> Iterator[ConfigurationWarni
         raw = section.thinking
         if raw and raw.strip() and normalise_thinking(raw) is None:
             message = (
-                f"is not a thinking level ({', '.join(LEVEL_LABELS)}), so a spawn that uses it"
+                f"is not a thinking level ({', '.join(THINKING_LEVELS)}), so a spawn that uses it"
                 " is refused"
             )
-            yield _warning_at((*path, "thinking"), message, nearest_word(raw, LEVEL_LABELS))
+            yield _warning_at((*path, "thinking"), message, nearest_word(raw, THINKING_LEVELS))
 
 
 def _agents(configuration: Configuration, unlisted: ValuePath) -> list[tuple[ValuePath, str]]:

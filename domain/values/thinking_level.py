@@ -1,11 +1,11 @@
 """Thinking levels: names and synonyms."""
 
-from typing import Literal, cast
+from typing import Literal, cast, get_args
 
 from domain.values.text import single_line
 
 ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max", "adaptive"]
-LEVEL_LABELS = ("off", "minimal", "low", "medium", "high")
+THINKING_LEVELS: tuple[ThinkingLevel, ...] = get_args(ThinkingLevel)
 RAW_CHARACTERS_MAX = 100
 _BY_LETTERS = {
     "adaptive": "adaptive",
@@ -35,4 +35,4 @@ def normalise_thinking(raw: str) -> ThinkingLevel | None:
 def invalid_thinking_text(raw: str) -> str:
     """Return the error message for an invalid thinking level."""
     shown = single_line(raw, characters_max=RAW_CHARACTERS_MAX)
-    return f'Invalid thinking level "{shown}". Use one of: {", ".join(LEVEL_LABELS)}.'
+    return f'Invalid thinking level "{shown}". Use one of: {", ".join(THINKING_LEVELS)}.'

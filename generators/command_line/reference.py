@@ -17,7 +17,7 @@ from infrastructure.inbound.command_line.main import app
 PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 HEAD = "| command | does | its own options |\n|---|---|---|\n"
 DETAILS = "<!-- details -->\n"
-ROW = re.compile(r"^\| `spawnlog ([a-z -]+?)(?: \[?[A-Z]+\]?)*` \|", re.M)
+ROW = re.compile(r"^\| `spawnlog ([a-z -]+?)(?: \[[A-Za-z]+\]| [A-Z]+)*` \|", re.M)
 PAGES: Mapping[str, str] = {
     "mcp": "mcp.md",
     "open": "page.md",
@@ -145,9 +145,10 @@ def _page(words: str) -> str:
 
 def _arguments(command: Any) -> str:
     return "".join(
-        f" {(parameter.metavar or parameter.name).upper()}"
+        f" {name}" if parameter.required else f" [{name}]"
         for parameter in command.params
         if parameter.param_type_name == "argument"
+        for name in [parameter.metavar or parameter.name.upper()]
     )
 
 

@@ -188,7 +188,7 @@ async def get_diff(services: QueryServices, caller: Caller, query: GetDiff) -> A
     left, right, cursor = query.left, query.right, query.cursor
     run_id, session, tree = query.run_id, query.session, query.tree
     if sum(value is not None for value in (run_id, session, tree)) > 1:
-        raise QueryError("invalid_request", "give at most one of runId, session and tree")
+        raise QueryError("invalid_request", "name at most one run, session or tree")
     question = ("diff", left, right, run_id, session, tree, caller.patterns)
     behind: int | None = None
     if cursor is None:

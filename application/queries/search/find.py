@@ -522,13 +522,15 @@ def _require_one_question(question: FindEvents) -> None:
     if question.field is None and (question.becomes is not None or question.changes):
         raise invalid_value("/query/becomes", "requires field")
     if sum(value is not None for value in (question.run_id, question.session, question.tree)) > 1:
-        raise QueryError("invalid_request", "give at most one of runId, session and tree")
+        raise QueryError("invalid_request", "name at most one run, session or tree")
     if question.rule is not None and question.rule not in RULE_NAMES:
         raise invalid_value("/query/rule", _unknown("rule", question.rule, tuple(RULE_NAMES)))
     if question.rule is not None and (
         question.field is not None or set(_type_names(question)) != {"SpawnRefused"}
     ):
-        raise invalid_value("/query/rule", "only applies to refusals; omit rule or types")
+        raise invalid_value(
+            "/query/rule", "only applies to refusals; omit the rule or the event types"
+        )
     if question.field is not None:
         _require_field(question)
 

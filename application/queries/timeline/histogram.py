@@ -216,10 +216,11 @@ def _require_covered(criteria: EventFilter) -> None:
         if not criteria.caller.sees_everything:
             raise QueryError(
                 "not_permitted",
-                "counts of the whole log require a token for all sessions (*); give tree or runId",
+                "counts of the whole log require a token for all sessions (*); name a run or a"
+                " tree",
             )
         if criteria.actor is not None:
-            raise invalid_value("/query/actor", "requires runId or tree")
+            raise invalid_value("/query/actor", "only applies within a run or a tree; name one")
     elif criteria.run_id is None and criteria.tree is not None:
         caller = criteria.caller
         if not caller.sees_everything and not caller.acts_for(criteria.tree):

@@ -27,7 +27,7 @@ READER = caller("read")
 async def test_whole_log_needs_every_pattern(services: QueryServices, running: RunningLog) -> None:
     await tell_everything(running)
     some = caller("read", session=("agent:main:main", "agent:main:other"))
-    with pytest.raises(QueryError, match=r"all sessions \(\*\); give tree or runId") as refused:
+    with pytest.raises(QueryError, match=r"all sessions \(\*\); name a run or a tree") as refused:
         await count_events(services, some, CountEvents())
     assert refused.value.code == "not_permitted"
     with pytest.raises(QueryError, match="does not act for the session of that tree"):
@@ -40,7 +40,7 @@ async def test_whole_log_needs_every_pattern(services: QueryServices, running: R
     assert (await list_timeline(services, some, ListTimeline())).view.buckets == []
     with pytest.raises(QueryError, match=r"all sessions \(\*\)"):
         await list_timeline(services, some, ListTimeline(buckets=5))
-    with pytest.raises(QueryError, match="requires runId or tree"):
+    with pytest.raises(QueryError, match="only applies within a run or a tree; name one"):
         await count_events(services, READER, CountEvents(actor="system"))
     with pytest.raises(
         QueryError, match="/query/from: is pos:5, which is after the end of the range, pos:3"

@@ -142,7 +142,9 @@ def test_thinking_level_that_is_none_is_told() -> None:
 
     (doubt,) = found
     assert doubt.pointer == "/agents/list/0/subagents/thinking"
-    assert doubt.message.startswith("is not a thinking level (off, minimal, low, medium, high)")
+    assert doubt.message.startswith(
+        "is not a thinking level (off, minimal, low, medium, high, xhigh, max, adaptive)"
+    )
     assert doubt.nearest == "high"
 
 

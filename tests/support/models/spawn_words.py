@@ -114,7 +114,7 @@ NEEDS_ID = (
     "sessions_spawn requires explicit agentId when requireAgentId is configured. "
     "Use agents_list to see allowed agent ids."
 )
-LEVELS = "off, minimal, low, medium, high"
+LEVELS = "off, minimal, low, medium, high, xhigh, max, adaptive"
 
 
 def invalid_agent_id(shown: str) -> str:

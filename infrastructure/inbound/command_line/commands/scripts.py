@@ -121,7 +121,7 @@ def _print_trial(trial: "TrialResult", body: dict[str, Any], config: Path | None
             "configuration": config,
             "agent": trial.request.agent_id,
             "candidates": ", ".join(map(_format_candidate, body["candidates"])) or "none",
-            "runs as": trial.agent_id,
+            "runs as": _format_agent(trial),
         }
     )
     for script in body["scripts"]:
@@ -132,6 +132,12 @@ def _print_trial(trial: "TrialResult", body: dict[str, Any], config: Path | None
             print_block(script["content"])
     print("\nmessage:\n")
     print_block(trial.message.text)
+
+
+def _format_agent(trial: "TrialResult") -> str:
+    if trial.is_configured or trial.agent_id != trial.request.agent_id:
+        return trial.agent_id
+    return "no agent: a spawn of it is refused (rule agent_unknown)"
 
 
 def _format_candidate(candidate: dict[str, Any]) -> str:

@@ -377,7 +377,10 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ({"rule": "mode", "types": ("RunEnded",)}, "only applies to refusals"),
     ({"rule": "mode", "when": "running > 1"}, "the number refused"),
     ({"when": "active > 1", "agent_id": "main"}, "restrict it by session"),
-    ({"when": "running > 1", "tree": ROOT, "session": ROOT}, "one of runId"),
+    (
+        {"when": "running > 1", "tree": ROOT, "session": ROOT},
+        "name at most one run, session or tree",
+    ),
     ({"when": "running > 1", "begin": "pos:3", "end": "pos:2"}, "is after the end"),
     ({"when": "running > 1", "session": "agent:main:nobody"}, 'no session "agent:main:nobody"'),
 )

@@ -163,7 +163,7 @@ def test_token_counts_its_own_trees_alone(server: Server) -> None:
     with server.with_token(server.secrets["reader"]) as narrow:
         refused = problem_of(narrow.get("/v1/events/histogram"), 403, "not_permitted")
         assert refused["detail"] == (
-            "counts of the whole log require a token for all sessions (*); give tree or runId"
+            "counts of the whole log require a token for all sessions (*); name a run or a tree"
         )
         counts = narrow.get("/v1/events/histogram", params={"tree": own, "buckets": 1}).json()
         assert counts["items"][0]["outcomes"] == {"success": 1}

@@ -181,7 +181,11 @@ QUERIES: list[tuple[str, str, str]] = [
     ("/v1/diff?from=pos:1&to=run:nobody", "/query/to", ""),
     ("/v1/events/histogram?from=pos:2&to=pos:1", "/query/from", ""),
     ("/v1/events/histogram?to=pos:999999999", "/query/to", ""),
-    ("/v1/events/histogram?actor=admin", "/query/actor", "requires runId or tree"),
+    (
+        "/v1/events/histogram?actor=admin",
+        "/query/actor",
+        "only applies within a run or a tree; name one",
+    ),
     # Words that cannot be looked for, and filters that no index has without a family or a tree.
     ("/v1/runs?q=%20", "/query/q", ""),
     ("/v1/runs?q=a+b+c+d+e+f+g+h+i", "/query/q", ""),

@@ -84,6 +84,11 @@ def test_table_and_message_are_shown(spawnlog: Command, file: Path) -> None:
     assert 'agent "steward" is not configured' in result.stderr
 
 
+def test_unknown_agent_without_override_is_refused(spawnlog: Command, file: Path) -> None:
+    result = spawnlog("script", "test", "nobody", "--task", "Review", "--config", str(file))
+    assert "runs as        no agent: a spawn of it is refused (rule agent_unknown)" in result.stdout
+
+
 def test_failing_script_exits_1(spawnlog: Command, file: Path) -> None:
     result = spawnlog("script", "test", "poor", "--task", "-", "--config", str(file), given="task")
     assert result.exit_code == 1
