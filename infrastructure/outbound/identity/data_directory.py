@@ -294,6 +294,7 @@ class EnteredServer:
     def __init__(self, folder: Path, url: str, log_id: UUID) -> None:
         name = f"{time.time_ns()}-{os.getpid()}.json"
         self._path = folder / name
+        self._removed = False
         part = folder / f".{name}"
         self._lock = FileLock(part)
         try:
@@ -313,6 +314,9 @@ class EnteredServer:
         An entry that cannot be removed, as on a read-only disk, stays without a lock, like that of
         a killed server: clients skip it, and the next start removes it.
         """
+        if self._removed:
+            return
+        self._removed = True
         try:
             self._path.unlink(missing_ok=True)
         except OSError as error:

@@ -82,6 +82,8 @@ WRITER_PLANNING = f"{PLANNING}; SET plan_cache_mode = force_generic_plan"
 # A primary that became a standby, or that an operator has made read-only: it answers, and stays
 # that way.
 _READ_ONLY = psycopg.errors.ReadOnlySqlTransaction
+# PostgreSQL reports it with the SQLSTATE of a missing privilege.
+_READ_ONLY_DISK = "Read-only file system"
 UNAVAILABLE = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, _READ_ONLY)
 """Errors of the database itself that may be gone in a moment, whatever the query."""
 
@@ -117,6 +119,8 @@ def refusal_to_write(error: BaseException) -> str | None:
         return "the database is read-only; retry when it accepts writes"
     if isinstance(error, psycopg.errors.DiskFull):
         return "the disk of the database is full; free some space, then retry"
+    if isinstance(error, psycopg.errors.InsufficientPrivilege) and _READ_ONLY_DISK in str(error):
+        return "the disk of the database is read-only; check it, mount it read-write, then restart"
     return None
 
 
@@ -259,6 +263,11 @@ async def borrow_connection(
     try:
         async with pool.connection() as connection:
             yield connection
+    except psycopg.errors.InsufficientPrivilege as error:
+        refusal = refusal_to_write(error)
+        if refusal is None:
+            raise
+        raise LogUnavailableError(refusal) from error
     except UNAVAILABLE as error:
         why = refusal_to_write(error) or "the database is unavailable; retry in a moment"
         raise LogUnavailableError(why) from error

@@ -130,6 +130,19 @@ async def test_absent_database_is_told(database_url: str) -> None:
             pass
 
 
+async def test_read_only_disk_is_an_outage(database_url: str) -> None:
+    denied = "DO $$ BEGIN RAISE insufficient_privilege USING MESSAGE = '{}'; END $$"
+    async with open_pool(database_url) as pool:
+        with pytest.raises(LogUnavailableError, match="disk of the database is read-only"):
+            async with borrow_connection(pool) as connection:
+                await connection.execute(
+                    denied.format('could not open file "base/1/2": Read-only file system').encode()
+                )
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            async with borrow_connection(pool) as connection:
+                await connection.execute(denied.format("permission denied for table runs").encode())
+
+
 async def test_error_of_the_question_is_no_absence(database_url: str) -> None:
     async with open_pool(database_url) as pool:
         with pytest.raises(psycopg.errors.UndefinedTable):
