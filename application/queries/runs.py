@@ -165,6 +165,7 @@ async def readable_run(services: QueryServices, caller: Caller, text: str, at: A
 
 
 RUNS_EXAMINED_MAX = 5_000
+RUNNING_SUMMED_MAX = 500
 RUNS_AT_ONCE = 200
 
 
@@ -342,6 +343,12 @@ async def list_runs(
     is_now = at is None and cursor is None
     outputs = await _outputs_so_far(services, page.runs) if is_now else None
     shown = await _shown(services, page.runs, outputs)
+    running: list[Run] = []
+    if query.totals and is_now and query.cause is None:
+        is_whole = page.behind is None and not is_scan
+        running = (
+            shown if is_whole else await running_so_far(services, caller, criteria, place, wanted)
+        )
     view = RunListView(
         items=await run_summaries(
             shown,
@@ -358,6 +365,7 @@ async def list_runs(
                 await _of_cause(services, caller, criteria, wanted, query.cause, place.at),
                 wanted,
                 at=place.at,
+                running=[run for run in running if run.stage == "started"],
             )
             if query.totals and cursor is None
             else None
@@ -385,6 +393,29 @@ async def _shown(
         return list(runs)
     now = services.work.log.now()
     return [await shown_now(services.work, run, outputs.get(run.run_id), now) for run in runs]
+
+
+async def running_so_far(
+    services: QueryServices,
+    caller: Caller,
+    query: RunQuery,
+    place: Cursor,
+    words: RunWords | None = None,
+) -> list[Run]:
+    """Return the newest of the matching runs that are running, each with its tokens so far."""
+    at_work = RunQuery((*query.conditions, RunCondition("stage", "=", "started")))
+    page = await _page(
+        services,
+        caller,
+        at_work,
+        words,
+        None,
+        place,
+        RUNNING_SUMMED_MAX,
+        ascending=False,
+        is_scan=words is not None,
+    )
+    return await _shown(services, page.runs, await _outputs_so_far(services, page.runs))
 
 
 async def _page(

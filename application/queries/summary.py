@@ -28,8 +28,9 @@ from application.queries.run_filter import (
     narrow_to_tree,
     run_query,
 )
+from application.queries.runs import running_so_far
 from application.queries.search.failures import failures_by_cause
-from application.queries.search.run_totals import run_totals
+from application.queries.search.run_totals import run_totals, usage_by_agent
 from application.queries.services import QueryServices
 from application.queries.views.run import status_of_stage
 from application.queries.views.summary import (
@@ -138,7 +139,7 @@ async def get_summary(
         run_totals(search, access, caller, ended, None, at),
         failures_by_cause(search, access, caller, ended, at),
         _revisions(services, caller, limits),
-        _live(services, caller, runs, at),
+        _live(services, caller, runs, place, is_now=query.end is None),
     )
     view = SummaryView(
         **limits._asdict(),
@@ -205,8 +206,10 @@ async def _revisions(
     return views
 
 
-async def _live(services: QueryServices, caller: Caller, query: RunQuery, at: int) -> LiveRunsView:
-    registry = services.work.registry
+async def _live(
+    services: QueryServices, caller: Caller, query: RunQuery, place: Cursor, *, is_now: bool
+) -> LiveRunsView:
+    registry, at = services.work.registry, place.at
     bars, lanes, configuration, parked = await asyncio.gather(
         services.run_bars.overlapping(query, after=at, until=at, at=at, limit=LIVE_RUNS_MAX + 1),
         registry.lanes(at=at),
@@ -238,6 +241,9 @@ async def _live(services: QueryServices, caller: Caller, query: RunQuery, at: in
         waits=_waits(by_status["waiting"], by_status["queued"], lanes, width),
         parked_announcements=len(deliveries),
         parked_deliveries=sum(deliveries),
+        usage_by_agent=(
+            usage_by_agent(await running_so_far(services, caller, query, place)) if is_now else None
+        ),
         cut=len(bars) > LIVE_RUNS_MAX or len(parked) > PARKED_MAX,
     )
 

@@ -367,9 +367,9 @@ class FailuresView(AnswerModel):
     """
     Runs that failed with the same cause. `cause` is the line that names it, in which numbers,
     ids, instants, quoted texts, paths and URLs are placeholders: list runs with this `cause`
-    to see them. `error` is the original line of the newest of them, and `newest_at` is when
-    the last of them ended. `statuses` and `agents` count them; `run_ids` has up to five,
-    newest first.
+    to see them. `error` is the line as it was, with `…` for each word in which the runs
+    differ, or `cause` if their numbers of words differ. `newest_at` is when the last of them
+    ended. `statuses` and `agents` count them; `run_ids` has up to five, newest first.
     """
 
     cause: str
@@ -1258,7 +1258,8 @@ class TranscriptView(AnswerModel):
 class TreeRunView(AnswerModel):
     """
     A run in a tree. `respawned_from` is the run that it was respawned from, in any tree.
-    `error` is a preview of why it failed. Tokens and cost are None until it has ended.
+    `error` is a preview of why it failed. Tokens and cost are those so far while it is
+    running; in an answer about the past they are None until it has ended.
     """
 
     run_id: str
@@ -1301,10 +1302,11 @@ class TreeRunView(AnswerModel):
 
 class UsageTotalsView(AnswerModel):
     """
-    A number of runs, and the tokens and estimated cost of those that have ended. `models` is
-    the number of models that they used, and `unpriced_models` the number of those without a
-    price in at least one of the runs. The cost does not include those tokens, and is None if
-    nothing has a price.
+    A number of runs, and the tokens and estimated cost of those that have ended, and so far
+    of those that are running; in an answer about the past, of the ended ones only. `models`
+    is the number of models that they used, and `unpriced_models` the number of those without
+    a price in at least one of the runs. The cost does not include those tokens, and is None
+    if nothing has a price.
     """
 
     runs: int
@@ -1724,8 +1726,9 @@ class LiveRunsView(AnswerModel):
     """
     The number of unfinished runs by status, and the waiting and queued ones grouped by
     reason, largest group first. `parked_deliveries` counts webhook deliveries of
-    `parked_announcements` that were given up. If `cut`, more runs or announcements were not
-    counted.
+    `parked_announcements` that were given up. `usage_by_agent` has the tokens and cost so far
+    of the running runs, the newest 500 at most; None if the range ends in the past. If `cut`,
+    more runs or announcements were not counted.
     """
 
     preparing: int
@@ -1735,6 +1738,7 @@ class LiveRunsView(AnswerModel):
     waits: list[WaitView]
     parked_announcements: int
     parked_deliveries: int
+    usage_by_agent: list[AgentUsageView] | None
     cut: bool
 
 
@@ -2242,12 +2246,12 @@ class SummaryView(AnswerModel):
 class TreeNodeView(AnswerModel):
     """
     A session with its own runs in order of creation, and the sessions below it. `session_key`
-    is None for a spawn that is being prepared and has no session yet. `own` counts its runs,
-    with tokens and cost of those that have ended, and `total` those runs and all in the nodes
-    below it that the answer has. If `children_cut`, there may be more children than those in
-    `children`: request the tree of this session. `refused` are the refused runs that this
-    session requested, in order of creation: spawns, and messages to its children. If
-    `refused_cut`, there may be more: list runs to see them.
+    is None for a spawn that is being prepared and has no session yet. `own` sums its runs,
+    and `total` those runs and all in the nodes below it that the answer has. If
+    `children_cut`, there may be more children than those in `children`: request the tree of
+    this session. `refused` are the refused runs that this session requested, in order of
+    creation: spawns, and messages to its children. If `refused_cut`, there may be more: list
+    runs to see them.
     """
 
     session_key: str | None

@@ -69,6 +69,28 @@ def test_run_at_work_is_followed(page: Page, server: Server) -> None:
     expect(page.get_by_text("so far")).to_have_count(0)
 
 
+def test_sums_include_what_runs_now(page: Page, server: Server) -> None:
+    run_id = narrate(
+        server,
+        entry("usage", inputTokens=61_000, outputTokens=3_000, model="acme/big"),
+        {"note": "summed", "await": "summed.end"},
+        label="summed",
+    )
+    server.note("summed")
+    page.goto("/ui/runs?label=summed")
+    expect(page.get_by_text("1 run · 64.0 k tokens · $0.1460 · 1 running, so far")).to_be_visible()
+    page.goto("/ui/tree/main")
+    row = page.get_by_role("treegrid").get_by_role("row").filter(has_text="summed")
+    expect(row).to_contain_text("64.0 k")
+    page.goto("/ui/overview")
+    running = page.get_by_role("region", name="Running now")
+    expect(running.get_by_role("heading")).to_contain_text("64.0 k tokens")
+    page.goto("/ui/changes?tree=agent:main:main")
+    expect(page.get_by_text("include what the running ones have used so far")).to_be_visible()
+    server.touch("summed.end")
+    server.run(run_id, "ended")
+
+
 @pytest.mark.nightly
 def test_time_at_work_grows_by_the_server_clock(page: Page, server: Server) -> None:
     run_id = narrate(server, {"note": "timed", "await": "timed.go"}, label="timed")

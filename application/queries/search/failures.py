@@ -52,7 +52,10 @@ async def failures_by_cause(
         if not await access.covers_child(caller, error.run_id, error.requester, known):
             continue
         line = error_line(error.text or "")
-        failures = causes.setdefault(error_cause(line), _Failures(line, error.ended_at))
+        cause = error_cause(line)
+        failures = causes.setdefault(cause, _Failures(line, error.ended_at))
+        if line != failures.error:
+            failures.error = _common_words(failures.error, line) or cause
         failures.newest_at = max(failures.newest_at, error.ended_at)
         failures.runs += 1
         failures.statuses[STATUS_BY_OUTCOME[error.outcome]] += 1
@@ -66,6 +69,15 @@ async def failures_by_cause(
         for cause, failures in most_first[:CAUSES_MAX]
     ]
     return views, max(0, len(causes) - CAUSES_MAX)
+
+
+def _common_words(line: str, other: str) -> str | None:
+    """Return the words that two lines share, with `…` where they differ; None if their numbers of
+    words differ."""
+    words, others = line.split(" "), other.split(" ")
+    if len(words) != len(others):
+        return None
+    return " ".join(word if word == same else "…" for word, same in zip(words, others, strict=True))
 
 
 def _members(failures: _Failures) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Totals of the runs that match a query: by status, agent and rule."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
-from datetime import date
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date
 from decimal import Decimal
 from typing import Any, TypeVar
 
@@ -13,6 +13,8 @@ from application.queries.access import Access, Caller
 from application.queries.search.run_words import WORDS_EXAMINED_MAX
 from application.queries.views.run import status_of_stage
 from application.queries.views.run_totals import AgentUsageView, DailyUsageView, RunTotalsView
+from domain.run.facts import Usage
+from domain.run.state import Run
 
 COUNTED_MAX = 10_000
 COUNTED_OF_OTHERS_MAX = 5_000
@@ -38,6 +40,18 @@ class UsageSum:
             self.cost_usd = (self.cost_usd or Decimal()) + count.cost_usd
         self.models |= count.models
         self.unpriced_models |= count.unpriced_models
+
+    def add_usage(self, usage: Usage) -> None:
+        """Add the tokens and cost of a run that is counted already."""
+        self.input_tokens += usage.input_tokens
+        self.output_tokens += usage.output_tokens
+        for share in usage.models:
+            name = share.model or ""
+            self.models.add(name)
+            if share.cost_usd is None:
+                self.unpriced_models.add(name)
+            else:
+                self.cost_usd = (self.cost_usd or Decimal()) + Decimal(str(share.cost_usd))
 
     @property
     def is_empty(self) -> bool:
@@ -70,8 +84,13 @@ async def run_totals(
     query: RunQuery,
     words: RunWords | None,
     at: int,
+    running: Sequence[Run] = (),
 ) -> RunTotalsView:
-    """Return the totals of the runs that the caller may see, limited to the newest."""
+    """Return the totals of the runs that the caller may see, limited to the newest.
+
+    Args:
+        running: Matching runs that are running, with their tokens so far: these are summed too.
+    """
     found = await search.count(
         query,
         words,
@@ -97,15 +116,17 @@ async def run_totals(
             by_day[count.day, count.agent_id].add(count)
         if count.rule is not None:
             rules[count.rule] += count.runs
+    for run in running:
+        if run.usage is not None and run.agent_id is not None:
+            day = run.created_at.astimezone(UTC).date()
+            for usage in (whole, by_agent[run.agent_id], by_day[day, run.agent_id]):
+                usage.add_usage(run.usage)
     return RunTotalsView(
         **whole.fields,
         statuses=_most_first(statuses),
         agents=_most_first(agents, AGENTS_MAX),
         rules=_most_first(rules),
-        usage_by_agent=[
-            AgentUsageView(agent_id=agent, **usage.fields)
-            for agent, usage in _dearest_first(by_agent)[:AGENTS_MAX]
-        ],
+        usage_by_agent=_agent_views(by_agent),
         usage_by_day=[
             DailyUsageView(day=day, agent_id=agent, **usage.fields)
             for (day, agent), usage in sorted(
@@ -114,6 +135,36 @@ async def run_totals(
         ],
         counted_to=found.counted_to,
     )
+
+
+def usage_by_agent(runs: Sequence[Run]) -> list[AgentUsageView]:
+    """Return the tokens and cost of runs by agent, the most expensive first."""
+    by_agent = defaultdict[str, UsageSum](UsageSum)
+    for run in runs:
+        if run.usage is not None and run.agent_id is not None:
+            by_agent[run.agent_id].runs += 1
+            by_agent[run.agent_id].add_usage(run.usage)
+    return _agent_views(by_agent)
+
+
+def details_with_usage(details: RunDetails, usage: Usage) -> RunDetails:
+    """Return the details of a run with its tokens and cost."""
+    used = UsageSum()
+    used.add_usage(usage)
+    return details._replace(
+        input_tokens=used.input_tokens,
+        output_tokens=used.output_tokens,
+        cost_usd=used.cost_usd,
+        models=frozenset(used.models),
+        unpriced_models=frozenset(used.unpriced_models),
+    )
+
+
+def _agent_views(by_agent: Mapping[str, UsageSum]) -> list[AgentUsageView]:
+    return [
+        AgentUsageView(agent_id=agent, **usage.fields)
+        for agent, usage in _dearest_first(by_agent)[:AGENTS_MAX]
+    ]
 
 
 def _most_first(numbers: Counter[str], limit: int | None = None) -> dict[str, int]:

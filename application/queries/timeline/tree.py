@@ -9,12 +9,15 @@ from uuid import UUID
 
 from pydantic import Field
 
+from application.ports.registry import RunCondition, RunQuery
 from application.ports.run_bars import ReachedStage, RunBar, RunDetails, SessionBar
 from application.queries.access import Caller
-from application.queries.as_of import resolve_as_of
+from application.queries.as_of import AsOf, resolve_as_of
 from application.queries.command import Command, Option
 from application.queries.operation import ReadAsOf, operation
-from application.queries.search.run_totals import UsageSum
+from application.queries.paging import Cursor
+from application.queries.runs import running_so_far
+from application.queries.search.run_totals import UsageSum, details_with_usage
 from application.queries.services import QueryServices
 from application.queries.sessions import visible_session
 from application.queries.views.run import RunMetadataView, RunView, text_of, view_of_bar
@@ -35,7 +38,8 @@ LEVELS_MAX = 64
 )  # fmt: skip
 class TreeRunView(RunMetadataView):
     """A run in a tree. `respawnedFrom` is the run that it was respawned from, in any tree. `error`
-    is a preview of why it failed. Tokens and cost are null until it has ended."""
+    is a preview of why it failed. Tokens and cost are those so far while it is running; in an
+    answer about the past they are null until it has ended."""
 
     input_tokens: int | None
     output_tokens: int | None
@@ -53,11 +57,10 @@ class RefusedRunView(RunMetadataView):
 
 class TreeNodeView(View):
     """A session with its own runs in order of creation, and the sessions below it. `sessionKey` is
-    null for a spawn that is being prepared and has no session yet. `own` counts its runs, with
-    tokens and cost of those that have ended, and `total` those runs and all in the nodes below it
-    that the answer has. If `childrenCut`, there may be
-    more children than those in `children`: request the tree of this session. `refused` are the
-    refused runs that this session requested, in order of creation: spawns, and messages to its
+    null for a spawn that is being prepared and has no session yet. `own` sums its runs, and
+    `total` those runs and all in the nodes below it that the answer has. If `childrenCut`, there
+    may be more children than those in `children`: request the tree of this session. `refused` are
+    the refused runs that this session requested, in order of creation: spawns, and messages to its
     children. If `refusedCut`, there may be more: list runs to see them."""
 
     session_key: str | None
@@ -166,6 +169,8 @@ async def get_session_tree(
     texts = await services.work.contents.previews(
         ref for found in details.values() for ref in (found.task, found.error) if ref is not None
     )
+    if moment.now:
+        details = {**details, **await _usage_so_far(services, caller, session, details, moment)}
     runs = _RunViews(stages, details, texts)
     instant = moment.instant or await services.work.log.recorded_at(moment.position)
     view = SessionTreeView(
@@ -176,6 +181,24 @@ async def get_session_tree(
         root=_node_view(root, sessions, runs)[0],
     )
     return Answer(view, moment.position)
+
+
+async def _usage_so_far(
+    services: QueryServices,
+    caller: Caller,
+    session: Session,
+    details: Mapping[UUID, RunDetails],
+    moment: AsOf,
+) -> dict[UUID, RunDetails]:
+    """Return the details of the running runs, with their tokens and cost so far."""
+    tree = RunQuery((RunCondition("root", "=", session.root_session_key),))
+    place = Cursor(moment.position, -1, counts_back_from=services.work.log.now())
+    running = await running_so_far(services, caller, tree, place)
+    return {
+        run.run_id: details_with_usage(details[run.run_id], run.usage)
+        for run in running
+        if run.run_id in details and run.usage is not None
+    }
 
 
 async def _grow(

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from application.queries.views.run_totals import RunTotalsView
+from application.queries.views.run_totals import AgentUsageView, RunTotalsView
 from application.queries.views.view import View
 
 WaitReason = Literal["runs", "slot", "claim"]
@@ -13,8 +13,9 @@ WaitReason = Literal["runs", "slot", "claim"]
 class FailuresView(View):
     """Runs that failed with the same cause. `cause` is the line that names it, in which numbers,
     ids, instants, quoted texts, paths and URLs are placeholders: list runs with this `cause` to see
-    them. `error` is the original line of the newest of them, and `newestAt` is when the last of
-    them ended. `statuses` and `agents` count them; `runIds` has up to five, newest first."""
+    them. `error` is the line as it was, with `…` for each word in which the runs differ, or `cause`
+    if their numbers of words differ. `newestAt` is when the last of them ended. `statuses` and
+    `agents` count them; `runIds` has up to five, newest first."""
 
     cause: str
     error: str
@@ -49,7 +50,9 @@ class WaitView(View):
 class LiveRunsView(View):
     """The number of unfinished runs by status, and the waiting and queued ones grouped by reason,
     largest group first. `parkedDeliveries` counts webhook deliveries of `parkedAnnouncements` that
-    were given up. If `cut`, more runs or announcements were not counted."""
+    were given up. `usageByAgent` has the tokens and cost so far of the running runs, the newest
+    500 at most; null if the range ends in the past. If `cut`, more runs or announcements were not
+    counted."""
 
     preparing: int
     waiting: int
@@ -58,6 +61,7 @@ class LiveRunsView(View):
     waits: list[WaitView]
     parked_announcements: int
     parked_deliveries: int
+    usage_by_agent: list[AgentUsageView] | None
     cut: bool
 
 

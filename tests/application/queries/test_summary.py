@@ -8,6 +8,7 @@ import pytest
 
 from application.ports.registry import LiveRuns, RunCondition, RunQuery
 from application.ports.run_search import ScanWindow
+from application.ports.runtimes import TranscriptEntry
 from application.queries.access import Caller
 from application.queries.errors import QueryError
 from application.queries.runs import ListRuns, list_runs
@@ -131,6 +132,42 @@ async def test_summary_counts_what_was_spawned_and_what_ended(
     assert (whole.spawned.runs, whole.ended.runs) == (4, 4)
 
 
+async def test_sums_of_now_include_running_runs_so_far(
+    services: QueryServices, storm: Storm
+) -> None:
+    family = storm.family
+    await family.begin("ended")
+    await family.end("ended", usage=_usage(40))
+    for name, tokens in (("first", 7), ("second", 5)):
+        await family.begin(name, label=name)
+        used = TranscriptEntry("usage", {"inputTokens": tokens, "outputTokens": 1, "model": "m"})
+        run = family.run(name)
+        assert await services.transcripts.append(run.run_id, run.epoch, 1, [used, used])
+    # The page has one of the three runs, its totals have all.
+    now = (await _listed(services, totals=True, limit=1)).totals
+    whole = (await _listed(services, totals=True)).totals
+    assert now is not None
+    assert now == whole
+    assert (now.runs, now.input_tokens, now.output_tokens) == (3, 64, 6)
+    assert [usage.input_tokens for usage in now.usage_by_agent] == [64]
+    assert [usage.input_tokens for usage in now.usage_by_day] == [64]
+    second = (await _listed(services, totals=True, label=("second",))).totals
+    assert second is not None
+    assert second.input_tokens == 10
+    words = (await _listed(services, totals=True, q="second")).totals
+    assert words is not None
+    assert words.input_tokens == 10
+    then = (await _listed(services, totals=True, at=f"pos:{await storm.head()}")).totals
+    assert then is not None
+    assert then.input_tokens == 40
+    live = (await _summary(services, 0)).live.usage_by_agent
+    assert live is not None
+    assert [(usage.runs, usage.input_tokens, usage.unpriced_models) for usage in live] == [
+        (2, 24, 1)
+    ]
+    assert (await _summary(services, 0, await storm.head())).live.usage_by_agent is None
+
+
 async def test_summary_is_that_of_the_states_at_both_moments(
     services: QueryServices, storm: Storm
 ) -> None:
@@ -187,7 +224,7 @@ async def test_failures_are_grouped_by_cause(services: QueryServices, storm: Sto
     tide, *others = found.failures
     assert (tide.cause, tide.error) == (
         "TimeoutError: tide service <n>",
-        "TimeoutError: tide service 100",
+        "TimeoutError: tide service …",
     )
     assert (tide.runs, tide.agents) == (8, {"main": 7, "writer": 1})
     assert tide.statuses == {"failed": 7, "timeout": 1}
@@ -206,13 +243,21 @@ async def test_failures_are_grouped_by_cause(services: QueryServices, storm: Sto
     assert len(listed.items) == 8
     assert listed.totals is not None
     assert listed.totals.statuses == tide.statuses
-    by_line = await _listed(services, cause=tide.error, agent_ids=("writer",))
+    line = "TimeoutError: tide service 100"
+    by_line = await _listed(services, cause=line, agent_ids=("writer",))
     assert [run.run_id for run in by_line.items] == [family.id("slow")]
     assert (await _listed(services, cause="nothing")).items == []
     silent = await _listed(services, cause="no error text")
     assert [run.run_id for run in silent.items] == [family.id("silent")]
     masked = await _summary(services, 0, by=caller("read"))
     assert masked.failures[0].cause == tide.cause
+    # Lines that have other numbers of words share only their cause.
+    for name, error in (("one", "tide 'low'"), ("two", "tide 'at the pier'")):
+        await family.begin(name)
+        await storm.fail(name, error)
+    found = await _summary(services, 0)
+    errors = {group.cause: group.error for group in found.failures}
+    assert errors["tide <text>"] == "tide <text>"
 
 
 async def test_list_of_cause_is_paged_and_bounded(

@@ -2,6 +2,7 @@
 
 import pytest
 
+from application.ports.runtimes import TranscriptEntry
 from application.queries.services import QueryServices
 from application.queries.timeline.tree import GetSessionTree, TreeNodeView, get_session_tree
 from domain.run.facts import ModelUsage, Usage
@@ -52,6 +53,20 @@ async def test_usage_is_summed_up_the_tree(services: QueryServices, family: Logg
     then = await _tree(services, before)
     assert (then.total.runs, then.total.input_tokens) == (2, 0)
     assert then.children[0].children[0].runs[0].input_tokens is None
+
+
+async def test_running_runs_are_summed_so_far(
+    services: QueryServices, family: LoggedFamily
+) -> None:
+    await family.end("above", usage=_usage(40, None))
+    below = family.run("below")
+    used = TranscriptEntry("usage", {"inputTokens": 7, "outputTokens": 1, "model": "m"})
+    assert await services.transcripts.append(below.run_id, below.epoch, 1, [used])
+    root = await _tree(services)
+    assert (root.total.input_tokens, root.total.models, root.total.unpriced_models) == (47, 2, 2)
+    assert root.children[0].children[0].runs[0].input_tokens == 7
+    then = await _tree(services, await services.work.log.head())
+    assert then.total.input_tokens == 40
 
 
 async def test_rows_of_a_tree_have_their_texts(

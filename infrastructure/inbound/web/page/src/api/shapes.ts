@@ -409,6 +409,7 @@ export interface LiveRunsView {
   waits: WaitView[]
   parkedAnnouncements: number
   parkedDeliveries: number
+  usageByAgent: AgentUsageView[] | null
   cut: boolean
 }
 

@@ -4,6 +4,7 @@ import { readMoment, type MomentContext } from '../moment/moment_text'
 
 /** Presets of the start of the range. An empty one is the server's default. */
 export const PRESETS = [
+  { name: 'Last 15 min', from: '15m' },
   { name: 'Last hour', from: '1h' },
   { name: 'Today', from: 'today' },
   { name: 'Since yesterday 18:00', from: 'yesterday 18:00' },

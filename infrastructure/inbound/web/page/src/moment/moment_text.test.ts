@@ -7,7 +7,9 @@ const read = (text: string, timeZone = 'UTC', now = NOW): ReturnType<typeof read
 
 describe('a moment in writing', () => {
   test.each([
-    ['120', 'pos:120'], ['2,379', 'pos:2379'], ['pos:0', 'pos:0'], ['now', null], ['-2h', '-2h'], ['5m', '-5m'], ['1.5h ago', '-1.5h'], ['500MS', '-500ms'],
+    ['120', 'pos:120'], ['2,379', 'pos:2379'], ['pos:0', 'pos:0'], ['now', null], ['-2h', '-2h'], ['5m', '-5m'], ['1.5h ago', '-1.5h'],
+    ['20 minutes ago', '-20m'], ['20 min', '-20m'], ['30 secs ago', '-30s'], ['1 hour ago', '-1h'], ['an hour ago', '-1h'], ['a day ago', '-1d'], ['2 Weeks', '-2w'], ['3 hrs', '-3h'],
+    ['500MS', '-500ms'],
     ['run:late@refused', 'run:late@refused'], ['2026-03-01T09:00:00Z', '2026-03-01T09:00:00Z'], ['2026-03-01 09:00:00.5+01:00', '2026-03-01T09:00:00.5+01:00'],
     ['12:13', '2026-11-26T12:13:00Z'], ['9:05:30', '2026-11-26T09:05:30Z'], ['18:00', '2026-11-25T18:00:00Z'],
     ['yesterday', '2026-11-25T00:00:00Z'], [' Yesterday  18:00 ', '2026-11-25T18:00:00Z'], ['yesterday at 18:00', '2026-11-25T18:00:00Z'], ['today 08:00', '2026-11-26T08:00:00Z'],
@@ -43,7 +45,7 @@ describe('a moment in writing', () => {
     expect(read(text, timeZone, Date.parse(now))).toEqual({ at, problem: null })
   })
 
-  test.each(['18:99', '24:00', '5y', '-5', 'run:late', '2026-02-30', '2026-13-01', '2026-11-25 18', '2026-13-41T09:00:00Z', 'next week', ''])('is none: %s', (text) => {
+  test.each(['18:99', '24:00', '5y', '5 months ago', 'an ms ago?', 'a 5m', '-5', 'run:late', '2026-02-30', '2026-13-01', '2026-11-25 18', '2026-13-41T09:00:00Z', 'next week', ''])('is none: %s', (text) => {
     expect(read(text)).toEqual({ at: null, problem: `"${text}" is not a time I understand. Try 2026-11-25 18:00, -2h, or a position such as 120.` })
   })
 

@@ -16,7 +16,7 @@ export type ReadMoment = { at: string | null; problem: null } | { at: null; prob
 
 const DAY_MS = 86_400_000
 const SHOWN_CHARS_MAX = 60
-const AGO = /^-?(\d{1,10}(?:\.\d{1,3})?)\s?(ms|[smhdw])(?: ago)?$/i
+const AGO = /^-?(\d{1,10}(?:\.\d{1,3})?|an? )\s?(ms|s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?|h(?:(?:ou)?rs?)?|d(?:ays?)?|w(?:eeks?)?)(?: ago)?$/i
 const TIME = String.raw`(\d{1,2}):(\d\d)(?::(\d\d))?`
 const TIME_ONLY = new RegExp(`^${TIME}$`)
 const DAY_AND_TIME = new RegExp(`^(today|yesterday|\\d{4}-\\d\\d-\\d\\d)(?:[t ,]+(?:at )?${TIME})?$`, 'i')
@@ -32,7 +32,7 @@ export function readMoment(text: string, { now, timeZone, head }: MomentContext)
     return { at: null, problem: `The log ends at position ${count(head)}.` }
   }
   const ago = AGO.exec(written)
-  if (ago) return found(`-${ago[1]}${ago[2]!.toLowerCase()}`)
+  if (ago) return found(timeAgo(ago[1]!, ago[2]!.toLowerCase()))
   if (/^run:.+@[a-z-]+$/.test(written)) return found(written)
   if (INSTANT.test(written) && !Number.isNaN(Date.parse(written.replace(' ', 'T')))) return found(written.replace(' ', 'T'))
   const instant = timeToday(written, now, timeZone) ?? dayAndTime(written, now, timeZone)
@@ -42,6 +42,11 @@ export function readMoment(text: string, { now, timeZone, head }: MomentContext)
 
 function found(at: string | null): ReadMoment {
   return { at, problem: null }
+}
+
+/** `-20m` for 20 minutes: the server knows the units by one letter, and milliseconds by two. */
+function timeAgo(amount: string, unit: string): string {
+  return `-${Number.isNaN(Number(amount)) ? 1 : amount}${unit === 'ms' ? unit : unit[0]}`
 }
 
 /** The last time that clocks showed `18:00`: yesterday's if today's is still to come. */

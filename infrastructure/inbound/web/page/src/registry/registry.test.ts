@@ -15,22 +15,27 @@ test.each<[Partial<RunTotalsView>, string, string]>([
   [
     { runs: 42, inputTokens: 1_200_000, outputTokens: 345, estimatedCostUsd: 3.4, models: 2 },
     '42 runs · 1.20 M tokens · $3.40',
-    '1,200,000 tokens in, 345 out, of runs that have ended. The cost is estimated from the configured prices.',
+    '1,200,000 tokens in, 345 out. The cost is estimated from the configured prices.',
   ],
   [
     { runs: 2, inputTokens: 30, estimatedCostUsd: 0.5, models: 2, unpricedModels: 1 },
     '2 runs · 30 tokens · $0.5000 (partial)',
-    '30 tokens in, 0 out, of runs that have ended. The cost is estimated from the configured prices. 1 of 2 models has no price.',
+    '30 tokens in, 0 out. The cost is estimated from the configured prices. 1 of 2 models has no price.',
   ],
   [
     { runs: 5, inputTokens: 30, estimatedCostUsd: 0.5, models: 1, statuses: { done: 2, running: 3 } },
-    '5 runs · 30 tokens · $0.5000 · without 3 running',
-    '30 tokens in, 0 out, of runs that have ended. The cost is estimated from the configured prices.',
+    '5 runs · 30 tokens · $0.5000 · 3 running, so far',
+    '30 tokens in, 0 out. The cost is estimated from the configured prices.',
   ],
   [{ runs: 3, statuses: { running: 3 } }, '3 runs', ''],
   [{ runs: 10_000, countedTo: 77 }, 'the newest 10,000 runs', 'Counted back to position 77; older runs are not counted.'],
 ])('the head line %#', (totals, text, hint) => {
-  expect(headLine({ ...NOTHING, ...totals })).toEqual({ text, hint })
+  expect(headLine({ ...NOTHING, ...totals }, true)).toEqual({ text, hint })
+})
+
+test('the head line of the past lacks the tokens of running runs', () => {
+  const totals = { ...NOTHING, runs: 5, inputTokens: 30, statuses: { running: 3 } }
+  expect(headLine(totals, false)).toEqual({ text: '5 runs · 30 tokens · without 3 running', hint: '30 tokens in, 0 out, of runs that had ended.' })
 })
 
 test('columns are read as they were written', () => {

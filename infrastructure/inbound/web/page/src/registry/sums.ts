@@ -9,9 +9,9 @@ export interface HeadLine {
   hint: string
 }
 
-/** Return `42 runs · 1.20 M tokens · $3.40`. A cost that lacks the price of a model says so, and
- * sums that lack runs at work: their tokens are counted when they end. */
-export function headLine(totals: RunTotalsView): HeadLine {
+/** Return `42 runs · 1.20 M tokens · $3.40`. A cost that lacks the price of a model says so. Live
+ * sums have the tokens so far of running runs; those of the past lack them, and say so. */
+export function headLine(totals: RunTotalsView, isLive: boolean): HeadLine {
   const parts = [counted(totals.runs, 'run')]
   const hints: string[] = []
   const used = totals.inputTokens + totals.outputTokens
@@ -21,7 +21,7 @@ export function headLine(totals: RunTotalsView): HeadLine {
   }
   if (used > 0) {
     parts.push(`${tokens(used)} tokens`)
-    hints.push(`${count(totals.inputTokens)} tokens in, ${count(totals.outputTokens)} out, of runs that have ended.`)
+    hints.push(`${count(totals.inputTokens)} tokens in, ${count(totals.outputTokens)} out${isLive ? '' : ', of runs that had ended'}.`)
   }
   const missing = unpriced(totals.models, totals.unpricedModels)
   if (totals.estimatedCostUsd !== null) {
@@ -30,6 +30,6 @@ export function headLine(totals: RunTotalsView): HeadLine {
   }
   if (missing !== '') hints.push(`${missing}.`)
   const running = totals.statuses.running ?? 0
-  if (running > 0 && parts.length > 1) parts.push(`without ${count(running)} running`)
+  if (running > 0 && parts.length > 1) parts.push(isLive ? `${count(running)} running, so far` : `without ${count(running)} running`)
   return { text: parts.join(' · '), hint: hints.join(' ') }
 }

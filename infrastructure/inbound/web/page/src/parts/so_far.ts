@@ -1,0 +1,27 @@
+// Tokens and cost of runs that ended, and so far of those that are running.
+
+import type { AgentUsageView, RunTotalsView } from '../api/shapes'
+
+export type Sums = Pick<RunTotalsView, 'inputTokens' | 'outputTokens' | 'estimatedCostUsd' | 'usageByAgent'>
+
+/** Add the usage of running runs to the sums of ended ones. */
+export function withRunning(ended: Sums, running: AgentUsageView[]): Sums {
+  const agents = new Map(ended.usageByAgent.map((usage) => [usage.agentId, usage]))
+  for (const usage of running) {
+    const known = agents.get(usage.agentId)
+    agents.set(usage.agentId, known === undefined ? usage : { ...usage, ...plus(known, usage), runs: known.runs + usage.runs })
+  }
+  const usageByAgent = [...agents.values()].sort((one, other) => (other.estimatedCostUsd ?? 0) - (one.estimatedCostUsd ?? 0))
+  return { ...running.reduce(plus, ended), usageByAgent }
+}
+
+type Used = Omit<Sums, 'usageByAgent'>
+
+function plus(one: Used, other: Used): Used {
+  const costs = [one.estimatedCostUsd, other.estimatedCostUsd].filter((cost) => cost !== null)
+  return {
+    inputTokens: one.inputTokens + other.inputTokens,
+    outputTokens: one.outputTokens + other.outputTokens,
+    estimatedCostUsd: costs.length === 0 ? null : costs.reduce((sum, cost) => sum + cost, 0),
+  }
+}
