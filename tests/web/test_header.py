@@ -76,6 +76,17 @@ def test_titles_and_focus_follow_the_view(window: Page, storm: Storm) -> None:
     expect(window.get_by_role("heading", name=run["label"])).to_be_focused()
 
 
+def test_slash_searches_runs_from_a_view_without_fields(window: Page) -> None:
+    window.goto("/ui/overview")
+    expect(window.get_by_role("region", name="Running now")).to_be_visible()
+    # The letters are typed at once: none of them is a shortcut.
+    window.keyboard.type("/gtl?")
+    search = window.get_by_role("combobox", name="Search runs")
+    expect(search).to_be_focused()
+    expect(search).to_have_value("gtl?")
+    expect(window).to_have_url(re.compile("/ui/runs$"))
+
+
 def test_walk_by_keys_is_one_history_entry(window: Page) -> None:
     window.goto("/ui/log")
     expect(window.get_by_role("row").nth(1)).to_be_visible()
