@@ -1,7 +1,9 @@
 """`spawnlog run stop` and `spawnlog session stop`."""
 
 import sys
+import time
 import uuid
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -54,7 +56,7 @@ def stop_run(
         match = find_run(client, name)
         if not (match.exact or yes):
             _confirm_run(client.get(path_of("runs", match.run_id)).value)
-        run = stop_and_wait(client, match.run_id, given.body(client))
+        (run,) = stop_and_wait(client, [match.run_id], given.body(client))
     if print_object(run, api.output):
         return
     if has_reached(run, "ended"):
@@ -65,27 +67,45 @@ def stop_run(
 
 def _stop_all(requester: str, given: OperationOptions, api: ApiOptions, *, yes: bool) -> None:
     """Stop all active runs of a session and everything below them. The session stays open."""
-    stopped: list[JsonObject] = []
     with api.client() as client:
         session = client.get(path_of("sessions", requester)).value
-        runs = [str(run_id) for run_id in session.get("activeRuns") or ()]
-        if runs and not yes:
+        run_ids = [str(run_id) for run_id in session.get("activeRuns") or ()]
+        if run_ids and not yes:
             _confirm_session(session)
-        for run_id in runs:
-            stopped.append(stop_and_wait(client, run_id, given.body(client)))
-    if print_object({"items": stopped}, api.output):
+        runs = stop_and_wait(client, run_ids, given.body(client))
+    note_active(runs)
+    if print_object({"items": runs}, api.output):
         return
-    if not stopped:
+    if not runs:
         print("no active runs")
         return
-    print("1 run is stopped" if len(stopped) == 1 else f"{len(stopped)} runs are stopped")
+    ended = sum(has_reached(run, "ended") for run in runs)
+    print("1 run has ended" if ended == 1 else f"{ended} runs have ended")
 
 
-def stop_and_wait(client: "CommandClient", run_id: str, body: JsonObject) -> JsonObject:
-    """Stop a run. Return it once it has ended, or as it is after 30 seconds."""
-    path = path_of("runs", run_id, "stop")
-    client.post(path, body, idempotency_key=str(uuid.uuid4()))
-    return wait_for_run(client, run_id, until="ended", seconds_max=STOP_SECONDS_MAX)
+def stop_and_wait(
+    client: "CommandClient", run_ids: Sequence[str], body: JsonObject
+) -> list[JsonObject]:
+    """Request the stop of all runs, then wait for them.
+
+    Return them when all have ended, or as they are after 30 seconds.
+    """
+    for run_id in run_ids:
+        client.post(path_of("runs", run_id, "stop"), body, idempotency_key=str(uuid.uuid4()))
+    deadline = time.monotonic() + STOP_SECONDS_MAX
+    runs = []
+    for run_id in run_ids:
+        left = max(deadline - time.monotonic(), 0.0)
+        runs.append(wait_for_run(client, run_id, until="ended", seconds_max=left))
+    return runs
+
+
+def note_active(runs: Sequence[JsonObject]) -> None:
+    """Note on stderr how many of these runs have not ended."""
+    active = sum(not has_reached(run, "ended") for run in runs)
+    if active:
+        subject = "1 run is" if active == 1 else f"{active} runs are"
+        print_note(f"{subject} asked to stop, and still running")
 
 
 def stop_session(

@@ -22,7 +22,11 @@ from infrastructure.inbound.command_line.client.arguments import read_text_argum
 from infrastructure.inbound.command_line.client.options import ApiPlace, RequesterOption
 from infrastructure.inbound.command_line.client.wait import await_run, has_reached, wait_for_run
 from infrastructure.inbound.command_line.commands.run.run_records import LAST_ENTRIES_MAX
-from infrastructure.inbound.command_line.commands.run.stop import stop_and_wait
+from infrastructure.inbound.command_line.commands.run.stop import (
+    ALL_RUNS,
+    note_active,
+    stop_and_wait,
+)
 from infrastructure.inbound.command_line.display.failures import CommandError, ResourceNotFoundError
 from infrastructure.inbound.command_line.display.output import JsonObject, print_block
 from infrastructure.inbound.command_line.display.plain_text import printable_line
@@ -149,15 +153,16 @@ def stop(
     """Stop a sub-agent and all below it; prints nothing on success."""
     with api.client() as client:
         known = _subagents(client, requester)
-        if target in ("all", "*"):
-            for subagent in known.active:
-                stop_and_wait(client, subagent.run_id, {})
-            return
-        subagent = _find(known, target)
-        if not subagent.is_active:
-            print_block(f"{subagent.label} is already finished.")
-            return
-        stop_and_wait(client, subagent.run_id, {})
+        if target in ALL_RUNS:
+            stopped = known.active
+        else:
+            subagent = _find(known, target)
+            if not subagent.is_active:
+                print_block(f"{subagent.label} is already finished.")
+                return
+            stopped = (subagent,)
+        runs = stop_and_wait(client, [subagent.run_id for subagent in stopped], {})
+    note_active(runs)
 
 
 def _find(known: Subagents, target: str) -> Subagent:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from infrastructure.inbound.command_line.commands.run import stop
 from tests.support.builders.api_runs import FIRST, KEY, SECOND, listed, run_of
 from tests.support.servers.command_line import Command
 from tests.support.servers.recorded_api import Asked, RecordedApi, Reply, problem
@@ -272,9 +273,28 @@ def test_stop_all_stops_what_session_has_at_work(spawnlog: Command, api: Recorde
     api.on("GET", "/v1/sessions/main", Reply({"sessionKey": "main", "activeRuns": [FIRST]}))
     assert spawnlog("run", "stop", "all").exit_code == 2
     result = spawnlog("run", "stop", "all", "--yes")
-    assert (result.exit_code, result.stdout) == (0, "1 run is stopped\n")
+    assert (result.exit_code, result.stdout) == (0, "1 run has ended\n")
     api.on("GET", "/v1/sessions/main", Reply({"sessionKey": "main", "activeRuns": []}))
     assert spawnlog("run", "stop", "all").stdout == "no active runs\n"
+
+
+def test_stop_all_counts_runs_still_running(
+    spawnlog: Command, api: RecordedApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stop, "STOP_SECONDS_MAX", 0.05)
+    session = {"sessionKey": "main", "activeRuns": [FIRST, SECOND]}
+    api.on("GET", "/v1/sessions/main", Reply(session))
+    stages = {FIRST: ("started", None), SECOND: ("ended", "stopped")}
+    for run_id, (stage, outcome) in stages.items():
+        run = run_of(run_id, stage=stage, status=outcome or "running", outcome=outcome)
+        api.on("GET", f"/v1/runs/{run_id}", Reply(run))
+        api.on("POST", f"/v1/runs/{run_id}/stop", Reply({}))
+    result = spawnlog("run", "stop", "all", "--yes")
+    assert (result.exit_code, result.stdout) == (0, "1 run has ended\n")
+    assert result.stderr == "1 run is asked to stop, and still running\n"
+    requests = [(request.method, request.path) for request in api.asked[:4]]
+    assert requests[1:3] == [("POST", f"/v1/runs/{run_id}/stop") for run_id in (FIRST, SECOND)]
+    assert requests[3] == ("GET", RUN)
 
 
 # Explain.

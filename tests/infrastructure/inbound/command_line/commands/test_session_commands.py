@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from infrastructure.inbound.command_line.client.arguments import session_named
+from infrastructure.inbound.command_line.commands.run import stop
 from tests.support.builders.api_runs import FIRST, KEY, SECOND, run_of
 from tests.support.servers.command_line import Command
 from tests.support.servers.recorded_api import RecordedApi, Reply, problem
@@ -220,6 +221,17 @@ def test_subagents_stop_prints_nothing(spawnlog: Command, known: RecordedApi) ->
         result = spawnlog("subagents", "stop", target)
         assert (result.exit_code, result.stdout) == (0, "")
     assert len([request for request in known.asked if request.path.endswith("/stop")]) == 2
+
+
+def test_subagents_stop_notes_run_still_running(
+    spawnlog: Command, known: RecordedApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stop, "STOP_SECONDS_MAX", 0.05)
+    known.on("POST", f"/v1/runs/{FIRST}/stop", Reply({"runId": FIRST, "wasOver": False}))
+    for target in ("1", "all"):
+        result = spawnlog("subagents", "stop", target)
+        assert (result.exit_code, result.stdout) == (0, "")
+        assert result.stderr == "1 run is asked to stop, and still running\n"
 
 
 def test_unknown_subagent_exits_4(spawnlog: Command, known: RecordedApi) -> None:
