@@ -16,6 +16,6 @@ test('a time ago is before the moment that is shown', () => {
 
 test('what is no time asks for nothing', () => {
   expect(readRange('tomorrow', '9:00', context, true)).toEqual({
-    from: null, to: null, problem: '"tomorrow" is not a time I understand. Try 2026-11-25 18:00, -2h, or a position such as 120.',
+    from: null, to: null, problem: '"tomorrow" is not a time I understand. Try 2026-11-25 18:00, 20 min ago, or a position such as 120.',
   })
 })

@@ -46,7 +46,7 @@ describe('a moment in writing', () => {
   })
 
   test.each(['18:99', '24:00', '5y', '5 months ago', 'an ms ago?', 'a 5m', '-5', 'run:late', '2026-02-30', '2026-13-01', '2026-11-25 18', '2026-13-41T09:00:00Z', 'next week', ''])('is none: %s', (text) => {
-    expect(read(text)).toEqual({ at: null, problem: `"${text}" is not a time I understand. Try 2026-11-25 18:00, -2h, or a position such as 120.` })
+    expect(read(text)).toEqual({ at: null, problem: `"${text}" is not a time I understand. Try 2026-11-25 18:00, 20 min ago, or a position such as 120.` })
   })
 
   test('is none after the end of the log, and shows no hidden mark', () => {

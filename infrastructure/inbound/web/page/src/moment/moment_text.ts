@@ -85,5 +85,5 @@ function notUnderstood(text: string, now: number, timeZone: string): string {
   const { year, month, day } = dayBefore(now, timeZone)
   const shown = text.length > SHOWN_CHARS_MAX ? `${text.slice(0, SHOWN_CHARS_MAX)}…` : text
   const example = `${year}-${String(month).padStart(2, '0')}-${String(day).padStart(2, '0')} 18:00`
-  return `"${visible(shown)}" is not a time I understand. Try ${example}, -2h, or a position such as 120.`
+  return `"${visible(shown)}" is not a time I understand. Try ${example}, 20 min ago, or a position such as 120.`
 }

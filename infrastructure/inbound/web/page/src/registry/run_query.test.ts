@@ -81,7 +81,7 @@ describe('the question', () => {
     ['status:broken', '“broken” is not a status. Use preparing, waiting, queued, running, done, failed, timeout, stopped, unknown or refused.'],
     ['rule:children', '“children” is not a rule. Use active_children.'],
     ['rule:nothing', '“nothing” is not a rule. Use one that is suggested.'],
-    ['since:soon', '"soon" is not a time I understand. Try 2026-03-01 18:00, -2h, or a position such as 120.'],
+    ['since:soon', '"soon" is not a time I understand. Try 2026-03-01 18:00, 20 min ago, or a position such as 120.'],
     ['a b c d e f g h i', 'Only the first 8 words and 200 characters are searched for.'],
   ])('leaves out what is none: %s', (text, problem) => {
     const { parameters, problems } = questionOf(parseQuery(text).query, CONTEXT)
