@@ -76,6 +76,14 @@ def test_titles_and_focus_follow_the_view(window: Page, storm: Storm) -> None:
     expect(window.get_by_role("heading", name=run["label"])).to_be_focused()
 
 
+def test_time_is_typed_right_after_its_key(window: Page) -> None:
+    window.goto("/ui/overview")
+    expect(window.get_by_role("region", name="Running now")).to_be_visible()
+    window.keyboard.type("tgl/?")
+    expect(window.get_by_label("Go to", exact=True)).to_have_value("gl/?")
+    expect(window).to_have_url(re.compile("/ui/overview$"))
+
+
 def test_slash_searches_runs_from_a_view_without_fields(window: Page) -> None:
     window.goto("/ui/overview")
     expect(window.get_by_role("region", name="Running now")).to_be_visible()
