@@ -269,6 +269,37 @@ def test_failed_action_says_why_and_keeps_the_choice(browser: Browser, server: S
         expect(_rows(page).filter(has_text="respawned:")).to_have_count(1)
 
 
+@pytest.mark.parametrize("path", ["/ui/runs", "/ui/announcements"])
+def test_list_fits_the_window(page: Page, path: str) -> None:
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(path)
+    expect(page.get_by_role("row").nth(1)).to_be_visible()
+    page.wait_for_function("document.documentElement.scrollHeight <= innerHeight")
+
+
+def test_arrow_and_enter_open_a_run_without_another_key(page: Page) -> None:
+    page.goto("/ui/runs")
+    expect(_rows(page).nth(1)).to_be_visible()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".line.current")).to_have_attribute("aria-rowindex", "2")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/ui/run/[0-9a-f-]{36}$"))
+
+
+def test_escape_leaves_the_search_for_the_list(page: Page) -> None:
+    page.goto("/ui/runs")
+    expect(_rows(page).nth(1)).to_be_visible()
+    search_runs(page, "label:boat-1")
+    expect(_rows(page)).to_have_count(4)
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("grid", name="Runs")).to_be_focused()
+    page.keyboard.press("/")
+    page.keyboard.type("no-run-has-this-word")
+    page.keyboard.press("Escape")
+    expect(page.get_by_text(re.compile("^0 of "))).to_be_visible()
+    expect(page.get_by_role("heading", name="Runs")).to_be_focused()
+
+
 def test_token_without_control_is_offered_no_stop(browser: Browser, server: Server) -> None:
     with watched_context(browser, server.url, token=READER) as (context, _):
         page = context.new_page()
@@ -331,7 +362,8 @@ def test_download_is_cancelled(page: Page) -> None:
 @pytest.mark.parametrize("size", SMALL_WINDOWS, ids=("narrow", "enlarged"))
 def test_first_row_is_above_the_fold(page: Page, server: Server, size: ViewportSize) -> None:
     page.set_viewport_size(size)
-    for address in ("/ui/runs", "/ui/runs?status=done&labelPrefix=boat&at=pos:200"):
+    head = server.http.get("/v1/log").json()["position"]
+    for address in ("/ui/runs", f"/ui/runs?status=done&labelPrefix=boat&at=pos:{head}"):
         page.goto(address)
         expect(_rows(page).nth(1)).to_be_visible()
         box = _rows(page).nth(1).bounding_box()
