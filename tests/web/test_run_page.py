@@ -51,18 +51,42 @@ def test_new_entries_leave_reader_where_he_is(page: Page, server: Server) -> Non
     server.note("read")
     page.goto(f"/ui/run/{run_id}")
     conversation = page.get_by_role("list", name="Conversation")
-    expect(conversation.get_by_text("entry 59", exact=True)).to_be_attached()
-    assert page.evaluate("scrollY") == 0, "the page opens at its top"
+    expect(conversation.get_by_text("entry 59", exact=True)).to_be_in_viewport()
+    page.get_by_role("button", name="Show from the beginning").click()
+    expect(conversation.get_by_text("entry 0", exact=True)).to_be_in_viewport()
     expect(page.get_by_role("button", name="Newest entry")).to_be_visible()
+    top = page.evaluate("scrollY")
     server.touch("read.go")
     new = page.get_by_role("button", name="2 new entries")
     expect(new).to_be_visible()
-    assert page.evaluate("scrollY") == 0
+    assert page.evaluate("scrollY") == top
     new.click()
     expect(conversation.get_by_text("another one", exact=True)).to_be_in_viewport()
     server.touch("read.on")
     expect(conversation.get_by_text("the last one", exact=True)).to_be_in_viewport()
     server.touch("read.end")
+    server.run(run_id, "ended")
+    page.goto(f"/ui/run/{run_id}")
+    expect(conversation.get_by_text("the last one", exact=True)).to_be_attached()
+    assert page.evaluate("scrollY") == 0, "a run that is over opens at its top"
+
+
+@pytest.mark.nightly
+def test_long_running_run_shows_its_first_and_its_last_entries(page: Page, server: Server) -> None:
+    many = [said(f"entry {number}") for number in range(450)]
+    run_id = narrate(
+        server, *many, {"note": "long", "await": "long.go"}, said("the last one"), label="long"
+    )
+    server.note("long")
+    page.goto(f"/ui/run/{run_id}")
+    conversation = page.get_by_role("list", name="Conversation")
+    expect(conversation.get_by_text("entry 449", exact=True)).to_be_in_viewport()
+    page.get_by_role("button", name="Show from the beginning ↑").click()
+    expect(conversation.get_by_text("entry 0", exact=True)).to_be_in_viewport()
+    page.get_by_role("button", name="Newest entry").click()
+    expect(conversation.get_by_text("entry 449", exact=True)).to_be_in_viewport()
+    server.touch("long.go")
+    expect(conversation.get_by_text("the last one", exact=True)).to_be_in_viewport()
     server.run(run_id, "ended")
 
 
