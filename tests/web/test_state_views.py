@@ -173,18 +173,24 @@ def test_what_is_parked_is_sent_again_with_a_reason(window: Page, state: State) 
     panel.get_by_label("Reason").press("Escape")
     expect(gateway).to_have_count(0)
     expect(window.get_by_role("grid", name="Announcements")).to_be_focused()
-    state.outside.replies("gateway", Reply(204))
-    window.get_by_role("button", name="Redeliver 1 …").click()
+    all_again = window.get_by_role("button", name="Redeliver 1 …")
+    all_again.click()
     dialog = window.get_by_role("dialog", name="Redeliver 1 parked announcement?")
+    dialog.get_by_label("Reason (required)").fill("and now")
+    dialog.get_by_role("button", name="Redeliver 1").click()
+    failed = window.get_by_text("1 announcement sent again: 0 delivered, 1 failed again (HTTP 500)")
+    expect(failed).to_be_visible()
+    state.outside.replies("gateway", Reply(204))
+    all_again.click()
     dialog.get_by_label("Reason").fill("it is back")
     dialog.get_by_role("button", name="Redeliver 1").click()
-    expect(window.get_by_text("1 announcement queued for redelivery.")).to_be_focused()
+    expect(window.get_by_text("1 announcement sent again: 1 delivered.")).to_be_focused()
     expect(window.get_by_text("No announcement is parked.")).to_be_visible()
     expect(window.get_by_role("button", name=re.compile("^Redeliver"))).to_have_count(0)
-    (call,) = state.outside.calls("gateway")[2:]
+    (call,) = state.outside.calls("gateway")[3:]
     assert call.body["data"]["runId"] == state.child
     reasons = state.server.http.get("/v1/events", params={"types": "EffectRedriven"}).json()
-    parked_then = reasons["items"][-2]["position"] - 1
+    parked_then = reasons["items"][-3]["position"] - 1
     window.goto(f"/ui/announcements?open={position}&state=parked&at=pos:{parked_then}")
     expect(gateway).to_contain_text("Failed: gave up after 1 attempt")
     for name in ("Redeliver (not in the past)", "Redeliver 1 … (not in the past)"):

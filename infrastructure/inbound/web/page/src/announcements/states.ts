@@ -36,6 +36,8 @@ export function runName({ childSessionKey, label, runId }: Pick<AnnouncementView
   return visible(childSessionKey === null ? detail : `${humanName(childSessionKey).agent} · ${detail}`)
 }
 
+const SHORT: Record<DeliveryView['state'], string> = { parked: 'Failed', due: 'Pending', delivered: 'Delivered' }
+
 /** Return how far a delivery is: `Failed: gave up after 4 attempts`. */
 export function wayText({ state, attempts, parkedFor, statusCode }: DeliveryView): string {
   if (state === 'delivered') return attempts > 1 ? `Delivered at attempt ${attempts}` : 'Delivered'
@@ -46,11 +48,12 @@ export function wayText({ state, attempts, parkedFor, statusCode }: DeliveryView
   return `Failed: gave up after ${counted(attempts, 'attempt')}`
 }
 
-/** Return the deliveries of an announcement in one line, what failed first: `crm: Failed: …; ops: Delivered`. */
-export function waysText(deliveries: DeliveryView[]): string {
+/** Return the deliveries of an announcement in one line, what failed first: `crm: Failed: …; ops: Delivered`;
+ * in short only `crm: Failed; ops: Delivered`. */
+export function waysText(deliveries: DeliveryView[], isShort = false): string {
   const order: Record<DeliveryView['state'], number> = { parked: 0, due: 1, delivered: 2 }
   const sorted = [...deliveries].sort((one, other) => order[one.state] - order[other.state])
-  return sorted.map((one) => `${visible(one.webhook)}: ${wayText(one)}`).join('; ')
+  return sorted.map((one) => `${visible(one.webhook)}: ${isShort ? SHORT[one.state] : wayText(one)}`).join('; ')
 }
 
 /** The webhooks that it can be sent to again. What was erased cannot. */

@@ -5,7 +5,6 @@ import { moment } from '../moment/moment.svelte'
 import type { View } from '../moment/address'
 
 const EVERY_MS = 5_000
-const PARKED_MAX = 100
 
 export interface Badge {
   text: string
@@ -50,18 +49,19 @@ export class Badges {
     this.#readAt = performance.now()
     this.#readHead = moment.head
     try {
-      const [runs, parked] = await Promise.all([
-        read('listRuns', { limit: 1, totals: true }), read('listLedger', { state: 'parked', limit: PARKED_MAX }),
+      const now = `pos:${moment.head}`
+      const [runs, summary] = await Promise.all([
+        read('listRuns', { limit: 1, totals: true }), read('getSummary', { from: now, to: now, minPosition: moment.head }),
       ])
       if (this.#isOver) return
       const statuses = runs.body.totals?.statuses ?? {}
       const running = statuses['running'] ?? 0
       const waiting = (statuses['queued'] ?? 0) + (statuses['waiting'] ?? 0)
-      const parkedText = parked.body.nextAfter === null ? String(parked.body.items.length) : `${PARKED_MAX}+`
+      const { parkedAnnouncements: parked, cut } = summary.body.live
       this.of = {
         ...(running > 0 ? { runs: { text: short(running), meaning: `${running} running now` } } : {}),
         ...(waiting > 0 ? { lanes: { text: short(waiting), meaning: `${waiting} queued or waiting now` } } : {}),
-        ...(parked.body.items.length > 0 ? { announcements: { text: parkedText, meaning: `${parkedText} not delivered`, isBad: true } } : {}),
+        ...(parked > 0 ? { announcements: { text: `${parked}${cut ? '+' : ''}`, meaning: `${parked}${cut ? ' or more' : ''} not delivered`, isBad: true } } : {}),
       }
     } catch (error) {
       if (!(error instanceof RequestFailed)) throw error
