@@ -368,3 +368,10 @@ def test_what_was_wrong_with_another_question_is_not_said_of_this_one(
         page.get_by_role("button", name="Run what-if").click()
         expect(page.get_by_role("heading", name="Verdicts")).to_be_visible()
         expect(alone).to_have_count(0)
+        requester = page.get_by_label("Requester")
+        expect(requester).to_be_visible()
+        page.goto(f"/ui/what-if?like={min(record.refused)}&from=1h")
+        expect(page.get_by_text(re.compile("^All runs are tested"))).to_contain_text(RULE)
+        expect(requester).to_be_visible()
+        key = server.get(f"/v1/runs/{min(record.refused)}")["requesterSessionKey"]
+        expect(page.locator(f'#requesters option[value="{key}"]')).to_have_count(1)

@@ -154,7 +154,7 @@ def test_first_view_tells_whether_all_is_well(window: Page, day: Day) -> None:
     refusal = card(window, "Refusals by rule").get_by_role("listitem")
     expect(refusal).to_contain_text(re.compile("1 ×.*agent_unknown.*nobody"))
     expect(refusal.get_by_role("link", name="What if: agent_unknown")).to_have_attribute(
-        "href", re.compile(r"/ui/what-if\?runId=[0-9a-f-]{36}$")
+        "href", re.compile(r"/ui/what-if\?like=[0-9a-f-]{36}&from=")
     )
     waiting = card(window, "Waiting")
     expect(waiting).to_contain_text("1 run waits for a slot: lane subagent, depth 1 is full")
