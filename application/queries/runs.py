@@ -667,7 +667,9 @@ class ListRunEvents(PageAfter, ReadAsOf):
         "Returns events after `after`, in order, with their envelopes. Free texts are references."
         " A token with scope `content` also gets the texts of failures: `texts.error` of an"
         " `EffectAttempted` says why an effect failed, and `texts.errors` of `ScriptsResolved`"
-        " why context scripts failed, by their ids."
+        " why context scripts failed, by their ids. `texts.reason` is the reason of a"
+        " `StopRequested` or `EffectRedriven`; if a stop ended a run at once, its reason is"
+        " `texts.error` of `RunEnded`."
     ),
     errors=("not_found",),
     command=Command(

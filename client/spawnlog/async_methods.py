@@ -1243,7 +1243,9 @@ class AsyncMethods(AsyncSender):
         Returns events after `after`, in order, with their envelopes. Free texts are
         references. A token with scope `content` also gets the texts of failures:
         `texts.error` of an `EffectAttempted` says why an effect failed, and `texts.errors` of
-        `ScriptsResolved` why context scripts failed, by their ids.
+        `ScriptsResolved` why context scripts failed, by their ids. `texts.reason` is the
+        reason of a `StopRequested` or `EffectRedriven`; if a stop ended a run at once, its
+        reason is `texts.error` of `RunEnded`.
 
         Args:
             run_id: Run id.
@@ -2626,7 +2628,9 @@ class AsyncMethods(AsyncSender):
         Returns events after `after`, in order, with their envelopes. Free texts are
         references. A token with scope `content` also gets the texts of failures:
         `texts.error` of an `EffectAttempted` says why an effect failed, and `texts.errors` of
-        `ScriptsResolved` why context scripts failed, by their ids.
+        `ScriptsResolved` why context scripts failed, by their ids. `texts.reason` is the
+        reason of a `StopRequested` or `EffectRedriven`; if a stop ended a run at once, its
+        reason is `texts.error` of `RunEnded`.
 
         Args:
             run_id: Run id.

@@ -352,7 +352,10 @@ class EventView(AnswerModel):
 
 
 class FailureText(AnswerModel):
-    """The error of a failed undo, webhook delivery or hook call; None if the text was erased."""
+    """
+    The error of a failed undo, webhook delivery or hook call, or the reason of a stop that
+    ended the run at once; None if the text was erased.
+    """
 
     error: str | None
 
@@ -683,6 +686,12 @@ class ReadinessAnswer(AnswerModel):
     status: Literal["ready"]
     head: int
     tail: int
+
+
+class ReasonText(AnswerModel):
+    """The reason of a stop or of a redrive; None if the text was erased."""
+
+    reason: str | None
 
 
 class RedriveRefusal(AnswerModel):
@@ -1659,7 +1668,7 @@ class EventListView(AnswerModel):
 
 
 class EventWithTexts(AnswerModel):
-    """An event with the texts that no other endpoint returns."""
+    """An event with its error or reason, or the errors of its context scripts."""
 
     position: int
     stream: str
@@ -1680,7 +1689,7 @@ class EventWithTexts(AnswerModel):
     append_last: int
     chain_hash: str
     payload: dict[str, Any]
-    texts: FailureText | ScriptFailureTexts
+    texts: FailureText | ReasonText | ScriptFailureTexts
 
 
 class ExplanationView(AnswerModel):

@@ -33,6 +33,8 @@ def test_stopped_run_is_killed_and_its_requester_is_told(server: Server) -> None
     assert not is_alive(pid)
     events = server.events(run_id)
     assert events[-4:] == ["StopRequested", "RunEnded", "RunAnnounced", "RunArchived"]
+    shown = server.http.get(f"/v1/runs/{run_id}/events").json()["items"]
+    assert [event.get("texts") for event in shown[-4:]] == [{"reason": "enough"}, None, None, None]
     (entry,) = server.inbox("agent:main:stopped")
     assert entry["text"].startswith("Status: error\n")
     assert "Notes: stopped by admin: enough\n" in entry["text"]

@@ -153,4 +153,21 @@ def test_card_names_parent_and_children(page: Page, server: Server) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_role("status").filter(has_text="Stopped.")).to_be_visible()
     expect(page.get_by_text("stopped").first).to_be_visible()
+    expect(page.get_by_role("definition").filter(has_text="admin: enough")).to_be_visible()
     server.run(run_id, "ended")
+
+
+def test_reason_of_stop_is_shown_in_history_and_log(page: Page, server: Server) -> None:
+    run_id = narrate(server, {"await": "reason.go"}, label="halted")
+    server.run(run_id, "started")
+    server.stop_run(run_id, reason="enough")
+    server.run(run_id, "ended")
+    page.goto(f"/ui/run/{run_id}?part=history")
+    history = page.get_by_role("list", name="Events of the run").get_by_role("listitem")
+    expect(history.filter(has_text="Stop requested")).to_contain_text("reason enough by admin")
+    page.goto(f"/ui/log?runId={run_id}&types=StopRequested")
+    row = page.get_by_role("grid", name="Events").get_by_role("row").nth(1)
+    expect(row).to_contain_text("by admin, with a reason")
+    row.click()
+    panel = page.get_by_role("region", name="Event")
+    expect(panel.get_by_role("definition").filter(has_text="enough")).to_be_visible()

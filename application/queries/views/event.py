@@ -11,11 +11,12 @@ from application.queries.views.view import View
 from domain.run.events import (
     ContinuationFailed,
     EffectAttempted,
+    EffectRedriven,
+    RunEnded,
     ScriptsResolved,
+    StopRequested,
 )
 from domain.values.record import ContentRef
-
-_FAILURES = (EffectAttempted, ContinuationFailed)
 
 
 class ActorView(View):
@@ -51,9 +52,16 @@ class EventView(View):
 
 
 class FailureText(View):
-    """The error of a failed undo, webhook delivery or hook call; null if the text was erased."""
+    """The error of a failed undo, webhook delivery or hook call, or the reason of a stop that ended
+    the run at once; null if the text was erased."""
 
     error: str | None
+
+
+class ReasonText(View):
+    """The reason of a stop or of a redrive; null if the text was erased."""
+
+    reason: str | None
 
 
 class ScriptFailureTexts(View):
@@ -63,9 +71,9 @@ class ScriptFailureTexts(View):
 
 
 class EventWithTexts(EventView):
-    """An event with the texts that no other endpoint returns."""
+    """An event with its error or reason, or the errors of its context scripts."""
 
-    texts: FailureText | ScriptFailureTexts
+    texts: FailureText | ReasonText | ScriptFailureTexts
 
 
 class EventListView(View):
@@ -105,33 +113,43 @@ async def events_with_texts(
     events: Sequence[RecordedEvent], contents: Contents
 ) -> list[EventWithTexts | EventView]:
     """Return the events with their texts, for callers that may read them."""
-    single = [_failure(event) for event in events]
+    single = [_error(event) or _reason(event) for event in events]
     failed = [_script_errors(event) for event in events]
     references = [ref for ref in single if ref is not None]
     references += [ref for refs in failed for ref in refs.values()]
     texts = await contents.texts(references) if references else {}
     return [
-        _event_with_texts(recorded, error, errors, texts)
-        for recorded, error, errors in zip(events, single, failed, strict=True)
+        _event_with_texts(recorded, errors, texts)
+        for recorded, errors in zip(events, failed, strict=True)
     ]
 
 
 def _event_with_texts(
-    recorded: RecordedEvent,
-    error: ContentRef | None,
-    errors: Mapping[str, ContentRef],
-    texts: Mapping[UUID, str],
+    recorded: RecordedEvent, errors: Mapping[str, ContentRef], texts: Mapping[UUID, str]
 ) -> EventWithTexts | EventView:
-    if error is not None:
+    if (error := _error(recorded)) is not None:
         return EventWithTexts(**_members(recorded), texts=FailureText(error=texts.get(error.id)))
+    if (reason := _reason(recorded)) is not None:
+        return EventWithTexts(**_members(recorded), texts=ReasonText(reason=texts.get(reason.id)))
     if errors:
         found = {id: texts.get(ref.id) for id, ref in errors.items()}
         return EventWithTexts(**_members(recorded), texts=ScriptFailureTexts(errors=found))
     return event_view(recorded)
 
 
-def _failure(recorded: RecordedEvent) -> ContentRef | None:
-    return recorded.event.error if isinstance(recorded.event, _FAILURES) else None
+def _error(recorded: RecordedEvent) -> ContentRef | None:
+    match recorded.event:
+        case EffectAttempted(error=error) | ContinuationFailed(error=error):
+            return error
+        case RunEnded(stopped_by=str(), error=reason):
+            # The run was not held: the stop ended it, and recorded its reason here.
+            return reason
+    return None
+
+
+def _reason(recorded: RecordedEvent) -> ContentRef | None:
+    event = recorded.event
+    return event.reason if isinstance(event, StopRequested | EffectRedriven) else None
 
 
 def _script_errors(recorded: RecordedEvent) -> dict[str, ContentRef]:

@@ -37,6 +37,13 @@ def format_text_bytes(reference: object) -> str:
     return format_size(reference.get("bytes")) if isinstance(reference, Mapping) else ""
 
 
+def format_author_and_reason(payload: Mapping[str, Any]) -> str:
+    """Return the actor of a request and its reason: the text, or its size if it is not readable."""
+    reason = payload.get("reason")
+    text = reason if isinstance(reason, str) else format_text_bytes(reason)
+    return join_facts(format_named("by", payload.get("by")), format_named("reason", text))
+
+
 def format_size(size: object) -> str:
     return f"{size} B" if isinstance(size, int) else ""
 
@@ -96,10 +103,17 @@ def event_facts(event: Mapping[str, Any]) -> str:
     if not isinstance(payload, Mapping):
         return ""
     try:
-        text = _FACTS.get(str(event.get("type")), _format_plain)(payload)
+        facts_of = _FACTS.get(str(event.get("type")), _format_plain)
+        text = facts_of(_with_reason(payload, event.get("texts")))
     except (AttributeError, LookupError, TypeError, ValueError):
         text = _format_plain(payload)
     return printable_line(text + failure_reasons(event.get("texts")), FACTS_CHARACTERS_MAX)
+
+
+def _with_reason(payload: Payload, texts: object) -> Payload:
+    """Return the payload with the text of its reason in place of the reference, if it is readable."""
+    reason = texts.get("reason") if isinstance(texts, Mapping) else None
+    return {**payload, "reason": reason} if isinstance(reason, str) else payload
 
 
 def _format_requested(payload: Payload) -> str:
@@ -287,8 +301,7 @@ _FACTS: Mapping[str, Callable[[Payload], str]] = {
     ),
     "EffectRedriven": lambda payload: join_facts(
         f"{payload['kind']} {payload['name']}",
-        format_named("by", payload.get("by")),
-        format_named("reason", format_text_bytes(payload.get("reason"))),
+        format_author_and_reason(payload),
     ),
     "TranscriptProvided": lambda payload: f"{payload['entries']} entries",
     "SessionCreated": _format_created,
@@ -320,7 +333,7 @@ _FACTS: Mapping[str, Callable[[Payload], str]] = {
     "RunClaimed": _format_claimed,
     "RunStarted": _format_started,
     "RunEnded": _format_ended,
-    "StopRequested": lambda payload: format_named("by", payload.get("by")),
+    "StopRequested": format_author_and_reason,
     "ConfigurationActivated": _format_configured,
     "RunAnnounced": _format_announced,
     "SpawnRefused": _format_refused,

@@ -164,6 +164,24 @@ def test_failure_is_shown_with_its_text() -> None:
         assert event_facts({**event, "texts": other}) == event_facts(event)
 
 
+@pytest.mark.parametrize(
+    ("event_type", "payload", "start"),
+    [
+        ("StopRequested", {"by": "admin", "reason": {"bytes": 6}}, "by admin, reason"),
+        (
+            "EffectRedriven",
+            {"kind": "hook", "name": "x", "by": "ops", "reason": {"bytes": 6}},
+            "hook x, by ops, reason",
+        ),
+    ],
+)
+def test_reason_is_shown_with_its_text(event_type: str, payload: dict[str, Any], start: str) -> None:
+    event = {"type": event_type, "payload": payload}
+    assert event_facts(event) == f"{start} 6 B"
+    assert event_facts({**event, "texts": {"reason": "enough\x1b"}}) == f"{start} enough\\x1b"
+    assert event_facts({**event, "texts": {"reason": None}}) == f"{start} 6 B"
+
+
 def test_line_is_safe_and_short() -> None:
     event = {"type": "SpawnRequested", "payload": {"label": "a\x1b[31m\nb" + "x" * 1000}}
     line = event_facts(event)

@@ -313,6 +313,29 @@ export interface EventView {
   payload: Record<string, unknown>
 }
 
+export interface EventWithTexts {
+  position: number
+  stream: string
+  version: number
+  type: string
+  typeVersion: number
+  recordedAt: string
+  occurredAt: string
+  eventId: string
+  commandId: string
+  actor: ActorView
+  causation: string | null
+  correlation: string | null
+  runId: string | null
+  traceparent: string | null
+  configRevision: number
+  writerVersion: string
+  appendLast: number
+  chainHash: string
+  payload: Record<string, unknown>
+  texts: FailureText | ReasonText | ScriptFailureTexts
+}
+
 export interface ExplanationView {
   runId: string
   stage: 'requested' | 'scripts-resolved' | 'overridden' | 'session-created' | 'queued' | 'started' | 'ended' | 'announced' | 'archived' | 'refused'
@@ -320,6 +343,10 @@ export interface ExplanationView {
   given: GivenTextsView
   decisions: RuleView[]
   refused: RefusalView | null
+}
+
+export interface FailureText {
+  error: string | null
 }
 
 export interface FailureView {
@@ -568,6 +595,10 @@ export interface ReachedStageView {
   at: string
 }
 
+export interface ReasonText {
+  reason: string | null
+}
+
 export interface RedriveBody {
   reason: string
   webhook?: string | null
@@ -729,6 +760,11 @@ export interface RunComparisonView {
   prompt: ComparedPromptsView | null
   transcript: ComparedTranscriptsView | null
   outcome: ComparedSectionView
+}
+
+export interface RunEventListView {
+  items: (EventWithTexts | EventView)[]
+  nextAfter: number | null
 }
 
 export interface RunHistoryView {
@@ -951,6 +987,10 @@ export interface RunningView {
   runId: string | null
   label: string | null
   holder: string | null
+}
+
+export interface ScriptFailureTexts {
+  errors: Record<string, string | null>
 }
 
 export interface SessionStoppedAnswer {
@@ -1324,6 +1364,7 @@ export const ROUTES = {
   listLanes: 'GET /v1/lanes',
   listLedger: 'GET /v1/announcements',
   listRevisions: 'GET /v1/config/revisions',
+  listRunEvents: 'GET /v1/runs/{runId}/events',
   listRuns: 'GET /v1/runs',
   listTimeline: 'GET /v1/timeline',
   redriveAnnouncement: 'POST /v1/announcements/{id}/redrive',
@@ -1486,6 +1527,13 @@ export interface Parameters {
     limit?: number | null
     minPosition?: number | null
   }
+  listRunEvents: {
+    after?: number | null
+    at?: string | null
+    limit?: number | null
+    minPosition?: number | null
+    runId: string
+  }
   listRuns: {
     agentId?: string | string[] | null
     at?: string | null
@@ -1599,6 +1647,7 @@ export interface Answers {
   listLanes: LaneListView
   listLedger: InboxView
   listRevisions: RevisionListView
+  listRunEvents: RunEventListView
   listRuns: RunListView
   listTimeline: TimelineView
   redriveAnnouncement: RedrivenAnswer

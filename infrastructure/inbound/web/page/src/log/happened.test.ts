@@ -17,6 +17,8 @@ test('each event says what happened', () => {
   expect(text('EffectAttempted', { kind: 'webhook', name: 'crm', attempt: 2, statusCode: 204, outcome: null, error: null, retryAfterSeconds: null }))
     .toBe('Webhook attempted: crm, attempt 2, done, HTTP 204')
   expect(text('EffectParked', { kind: 'hook', name: 'subagentSpawned', attempts: 1, reason: 'attempts' })).toBe('Hook parked: subagentSpawned, gave up after 1 attempt')
+  expect(text('StopRequested', { by: 'admin', byRequester: false, reason: { id: 'x', bytes: 6 } })).toBe('Stop requested: by admin, with a reason')
+  expect(text('StopRequested', { by: 'admin', byRequester: false, reason: null })).toBe('Stop requested: by admin')
 })
 
 test('an event of another type shows its short values, and hides nothing', () => {

@@ -31,6 +31,11 @@ function member(payload: Payload, name: string): Payload {
   return typeof value === 'object' && value !== null ? (value as Payload) : {}
 }
 
+/** Return who asked and whether a reason was recorded. A list of events holds no texts. */
+function askedBy({ by, reason }: Payload): Fact[] {
+  return [named('by', by), typeof reason === 'object' && reason !== null ? 'with a reason' : null]
+}
+
 function attempted({ name, attempt, statusCode, outcome, error, retryAfterSeconds: pause }: Payload): Fact[] {
   const hasFailed = pause !== null || error !== null
   return [
@@ -45,7 +50,7 @@ const FACTS: Partial<Record<EventType, (payload: Payload) => Fact[]>> = {
   ConfigurationActivated: (of) => [named('revision', of['revision']), named('by', of['activatedBy']), named('from', of['source'])],
   EffectAttempted: attempted,
   EffectParked: (of) => [plain(of['name']), `gave up after ${counted(Number(of['attempts']), 'attempt')}`],
-  EffectRedriven: (of) => [plain(of['name']), named('by', of['by'])],
+  EffectRedriven: (of) => [plain(of['name']), ...askedBy(of)],
   PreparationStarted: (of) => [named('agent', of['agentId'])],
   RunAnnounced: (of) => [plain(of['status']), of['disposition'] === 'inbox' ? 'to the inbox' : plain(of['disposition']), plain(of['reason'])],
   RunClaimed: (of) => [typeof of['laneRunning'] === 'number' && of['laneWidth'] ? `slot ${of['laneRunning'] + 1} of ${String(of['laneWidth'])}` : 'taken over'],
@@ -62,7 +67,7 @@ const FACTS: Partial<Record<EventType, (payload: Payload) => Fact[]>> = {
   SpawnRequested: (of) => [named('agent', of['requestedAgentId']), named('label', of['label']), named('for', session(member(of, 'requester')['sessionKey']))],
   StepBegun: (of) => [plain(of['step']), plain(of['relative'])],
   StepTaken: (of) => [`${String(of['step'])} ${String(of['outcome'])}`, typeof of['fileCount'] === 'number' ? counted(of['fileCount'], 'file') : null],
-  StopRequested: (of) => [named('by', of['by'])],
+  StopRequested: askedBy,
   TranscriptProvided: (of) => [typeof of['entries'] === 'number' ? `${count(of['entries'])} entries` : null],
 }
 

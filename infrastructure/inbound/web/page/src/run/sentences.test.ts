@@ -15,6 +15,10 @@ test('the fields that say most are told, of a traceback its last line', () => {
   ])).toBe('status failed, lane main, error TimeoutError: tide')
 })
 
+test('a stop has its reason', () => {
+  expect(toldOf([{ op: 'add', path: '/stopReason', value: 'enough' }, { op: 'add', path: '/stopRequestedBy', value: 'admin' }])).toBe('reason enough')
+})
+
 test('each field that changed is named once, but the version', () => {
   expect(fieldsOf([{ op: 'add', path: '/stages/0', value: 1 }, { op: 'add', path: '/stages/1', value: 1 }, { op: 'replace', path: '/version', value: 2 }]))
     .toEqual(['stages'])

@@ -4,7 +4,8 @@ import type { StateChangeView } from '../api/shapes'
 
 const TEXT_CHARS_MAX = 120
 /** Fields that say most about an event, in the order in which they are told. */
-const TOLD = ['status', 'agentId', 'lane', 'model', 'error', 'rule', 'taskPreview', 'label'] as const
+const TOLD = ['status', 'agentId', 'lane', 'model', 'error', 'rule', 'stopReason', 'taskPreview', 'label'] as const
+const NAMES: Partial<Record<(typeof TOLD)[number], string>> = { agentId: 'agent', stopReason: 'reason', taskPreview: 'task' }
 
 /** Return the words of an event type: `RunStarted` is `Run started`. */
 export function wordsOf(type: string): string {
@@ -19,7 +20,7 @@ export function toldOf(changes: StateChangeView['changes']): string {
     if (change === undefined || change.value === null || typeof change.value === 'object') return []
     const text = String(change.value).trim()
     const line = text.split('\n').at(-1)!.slice(0, TEXT_CHARS_MAX)
-    return line === '' ? [] : [`${field === 'agentId' ? 'agent' : field === 'taskPreview' ? 'task' : field} ${line}`]
+    return line === '' ? [] : [`${NAMES[field] ?? field} ${line}`]
   }).join(', ')
 }
 
