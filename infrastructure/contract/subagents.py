@@ -220,6 +220,8 @@ def info_text(subagent: Subagent) -> str:
         "Archive": run.get("archiveAt"),
         "Cleanup handled": "yes" if run.get("archivedAt") else None,
         "Outcome": f"{outcome}{error}" if outcome else "n/a",
+        "Stopped by": run.get("stopRequestedBy"),
+        "Stop reason": run.get("stopReason"),
         "Delivery": (run.get("announcement") or {}).get("state"),
     }
     lines = [f"{name}: {text}" for name, text in facts.items() if text is not None]

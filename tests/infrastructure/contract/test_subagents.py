@@ -132,6 +132,14 @@ def test_info_shows_everything() -> None:
     assert "Outcome: error (it broke)" in shown
     assert f"Started: {one.run['startedAt']} (20m ago)" in shown
     assert "Created: n/a" in shown
+    assert not [line for line in shown if line.startswith("Stop")]
+
+
+def test_info_names_stopper_and_reason() -> None:
+    stopped = run(1, 20, "announced", stopRequestedBy="admin", stopReason="enough")
+    shown = info_text(Subagent(stopped, NOW)).splitlines()
+    assert "Stopped by: admin" in shown
+    assert "Stop reason: enough" in shown
 
 
 def test_log_has_both_sides_and_tools() -> None:

@@ -111,7 +111,7 @@ def event_facts(event: Mapping[str, Any]) -> str:
 
 
 def _with_reason(payload: Payload, texts: object) -> Payload:
-    """Return the payload with the text of its reason in place of the reference, if it is readable."""
+    """Replace the reference to the reason by its text, if the answer has it."""
     reason = texts.get("reason") if isinstance(texts, Mapping) else None
     return {**payload, "reason": reason} if isinstance(reason, str) else payload
 

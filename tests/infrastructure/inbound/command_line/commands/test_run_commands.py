@@ -154,6 +154,13 @@ def test_run_shows(
     assert shown in spawnlog("run", "get", FIRST).stdout
 
 
+def test_stopped_run_has_rows_of_stopper_and_reason(spawnlog: Command, api: RecordedApi) -> None:
+    api.on("GET", RUN, Reply(run_of(FIRST, stopRequestedBy="admin", stopReason="enough")))
+    lines = [line.split() for line in spawnlog("run", "get", FIRST).stdout.splitlines()]
+    assert ["stopped", "by", "admin"] in lines
+    assert ["stop", "reason", "enough"] in lines
+
+
 def test_events_show_distance_type_and_facts(spawnlog: Command, api: RecordedApi) -> None:
     def event(position: int, kind: str, at: str, **payload: Any) -> dict[str, Any]:
         return {"position": position, "type": kind, "recordedAt": at, "payload": payload}

@@ -175,7 +175,9 @@ def test_failure_is_shown_with_its_text() -> None:
         ),
     ],
 )
-def test_reason_is_shown_with_its_text(event_type: str, payload: dict[str, Any], start: str) -> None:
+def test_reason_is_shown_with_its_text(
+    event_type: str, payload: dict[str, Any], start: str
+) -> None:
     event = {"type": event_type, "payload": payload}
     assert event_facts(event) == f"{start} 6 B"
     assert event_facts({**event, "texts": {"reason": "enough\x1b"}}) == f"{start} enough\\x1b"
