@@ -54,14 +54,16 @@ SPAWN_OPTIONS: dict[str, Option | None] = {
         help="Path at which the child is told to look; the files are not moved.",
     ),
     "contextPreamble": Option(
-        flag="--preamble", help="Text in front of the child's system prompt."
+        flag="--preamble",
+        means="stdin",
+        help="Text in front of the child's system prompt; - reads standard input.",
     ),
     "sharedContext": Option(
         flag="--shared",
         metavar="JSON",
         means="objects",
-        help="Keys of the shared context as a JSON object, or @FILE with one; may be repeated."
-        " The last value of a key counts.",
+        help="Keys of the shared context as a JSON object, or @FILE with one, or - for standard"
+        " input; may be repeated. The last value of a key counts.",
     ),
     "sharedContextScope": Option(
         flag="--shared-scope",

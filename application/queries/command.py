@@ -25,8 +25,8 @@ class Option:
         default: The value that is sent if none is given.
         means: How the value is read: `run` is the name of a run; `requester` a session or `me`;
             `duration` is converted to seconds; `moment` may be a time of the terminal's zone;
-            `files` are attached; `objects` are JSON objects or
-            files of them; `events` are event types; `stdin` is a text, or `-` for standard input.
+            `files` are attached; `objects` are JSON objects, files of them, or `-` for standard
+            input; `events` are event types; `stdin` is a text, or `-` for standard input.
         offers: Accepted values, if they differ from those of the model.
         minimum: Replaces the minimum of the model; `maximum` likewise.
         variable: Environment variable that supplies the default.

@@ -15,7 +15,8 @@ from typer.testing import CliRunner, Result
 from infrastructure.inbound.command_line.main import app
 
 Command = Callable[..., Result]
-"""Called with the arguments of the command; `given` is its standard input."""
+"""Called with the arguments of the command; `given` is its standard input, `settings` are more
+environment variables."""
 
 
 @cache

@@ -6,7 +6,8 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
+from weakref import WeakKeyDictionary
 
 import typer
 
@@ -21,6 +22,9 @@ FILE_BYTES_MAX = 1024 * 1024
 
 
 FILE_SIGN = "@"
+STANDARD_INPUT = "-"
+_READ_FOR: WeakKeyDictionary[TextIO, str] = WeakKeyDictionary()
+"""The argument that has read a standard input."""
 
 
 TEXT_CHARACTERS_MAX = 16 * 1024 * 1024
@@ -36,9 +40,23 @@ def session_named(requester: str) -> str:
 
 
 def read_text_argument(argument: str, subject: str) -> str:
-    """Return the argument, or standard input for `-`. Raise CommandFailed if it is too long."""
-    if argument != "-":
+    """Return the argument, or standard input for `-`. Raise CommandError if it is too long."""
+    if argument != STANDARD_INPUT:
         return argument
+    return _read_standard_input(subject)
+
+
+def _read_standard_input(subject: str) -> str:
+    """Return standard input.
+
+    Raises:
+        CommandError: Another argument has read it, or it is too long.
+    """
+    if sys.stdin in _READ_FOR:
+        raise CommandError(
+            f"standard input is the {_READ_FOR[sys.stdin]}, so the {subject} cannot be -"
+        )
+    _READ_FOR[sys.stdin] = subject
     text = sys.stdin.read(TEXT_CHARACTERS_MAX + 1)
     if len(text) > TEXT_CHARACTERS_MAX:
         raise CommandError(f"the {subject} may have at most {TEXT_CHARACTERS_MAX} characters")
@@ -59,8 +77,8 @@ def duration_seconds(text: str) -> int:
 def read_request(path: Path) -> JsonObject:
     """Return the request in a JSON file. Raise CommandFailed if it holds no JSON object."""
     name = f"the file {printable_line(path)} of --file"
-    if str(path) == "-":
-        return _object(sys.stdin.read(REQUEST_BYTES_MAX + 1), "standard input", _REQUEST)
+    if str(path) == STANDARD_INPUT:
+        return _object(_read_standard_input("request"), "standard input", _REQUEST)
     return _object(_file_text(path, name, REQUEST_BYTES_MAX), name, _REQUEST)
 
 
@@ -94,6 +112,8 @@ def parse_shared_context(given: Sequence[str]) -> JsonObject:
 
 def _source(given: str) -> tuple[str, str]:
     """Return the text, and the name that errors give it."""
+    if given == STANDARD_INPUT:
+        return _read_standard_input("shared context"), "standard input"
     if not given.startswith(FILE_SIGN):
         return given, "--shared"
     path = given.removeprefix(FILE_SIGN)

@@ -132,7 +132,7 @@ class Parameter:
             case "moment":
                 return sent_moment(value)
             case "stdin":
-                return read_text_argument(value, self.name)
+                return read_text_argument(value, (self.flag or self.name).removeprefix("--"))
             case "files":
                 return read_attachments(value)
             case "objects":

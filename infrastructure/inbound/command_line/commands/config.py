@@ -107,6 +107,8 @@ def show_configuration(
     shown = _configuration_of(file, at, api)
     if file is None and at is None:
         print_note("the built-in configuration: name FILE, or use --at for that of the server")
+    if at is None and file is not None and not is_typed(context, "file"):
+        print_note(f"the configuration of {printable_line(file)}, named by SPAWNLOG_CONFIG")
     if agent is not None:
         _show_agent(shown, agent, api.output)
         return

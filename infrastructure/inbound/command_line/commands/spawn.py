@@ -43,7 +43,9 @@ if TYPE_CHECKING:
 Tasks = Annotated[
     list[str] | None,
     typer.Option(
-        "--task", metavar="TASK", help="Task of a batch; repeat it for each. Requires --parallel."
+        "--task",
+        metavar="TASK",
+        help="Task of a batch; repeat it for each. Requires --parallel. - reads standard input.",
     ),
 ]
 Parallel = Annotated[
@@ -65,8 +67,6 @@ def task_members(task: str | None, tasks: Sequence[str], *, parallel: bool) -> J
         if tasks:
             raise CommandError("--task needs --parallel: add it, or give TASK alone")
         return {"task": read_text_argument(given[0], "task")}
-    if given.count("-") > 1:
-        raise CommandError("only one task can be read from standard input")
     return {"task": [read_text_argument(text, "task") for text in given], "parallel": True}
 
 

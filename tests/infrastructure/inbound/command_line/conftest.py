@@ -1,6 +1,6 @@
 """Shared fixtures of the command line's tests: a server, and the command."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,7 @@ def spawnlog(tmp_path: Path, api: RecordedApi) -> Command:
     """Return a function that runs a command against the server, with a token and without settings
     of this machine.
     """
-    settings: dict[str, str | None] = {
+    usual: dict[str, str | None] = {
         "SPAWNLOG_URL": api.url,
         "SPAWNLOG_TOKEN": "a-token",
         "SPAWNLOG_DATA_DIR": str(tmp_path),
@@ -30,7 +30,9 @@ def spawnlog(tmp_path: Path, api: RecordedApi) -> Command:
         "SPAWNLOG_CONFIG": None,
     }
 
-    def run(*arguments: str, given: str | None = None) -> Result:
-        return run_program(arguments, settings, given)
+    def run(
+        *arguments: str, given: str | None = None, settings: Mapping[str, str] | None = None
+    ) -> Result:
+        return run_program(arguments, usual | dict(settings or {}), given)
 
     return run

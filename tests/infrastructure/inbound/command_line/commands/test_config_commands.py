@@ -92,6 +92,13 @@ def test_show_without_file_is_built_in(spawnlog: Command) -> None:
     assert {row["from"] for row in values} == {"built-in"}
 
 
+def test_show_names_file_of_environment(spawnlog: Command, file: Path) -> None:
+    assert spawnlog("config", "show", str(file)).stderr == ""
+    result = spawnlog("config", "show", settings={"SPAWNLOG_CONFIG": str(file)})
+    assert result.stderr == f"the configuration of {file}, named by SPAWNLOG_CONFIG\n"
+    assert json.loads(result.stdout)["agents"]["list"]
+
+
 def test_show_refuses_file_with_mistakes(spawnlog: Command, file: Path) -> None:
     file.write_text("{spawnlog: {prot: 1}}", "utf-8")
     result = spawnlog("config", "show", str(file))

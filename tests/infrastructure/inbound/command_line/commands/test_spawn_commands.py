@@ -84,6 +84,44 @@ def test_text_may_come_from_standard_input(
     assert json.loads(result.stdout) == TAKEN
 
 
+@pytest.mark.parametrize(
+    ("option", "text", "member"),
+    [
+        ("--preamble", "from\nstdin", {"contextPreamble": "from\nstdin"}),
+        ("--shared", '{"goal": 1}', {"sharedContext": {"goal": 1}}),
+    ],
+)
+def test_option_may_come_from_standard_input(
+    option: str,
+    text: str,
+    member: dict[str, Any],
+    spawnlog: Command,
+    accepting: RecordedApi,
+) -> None:
+    assert spawnlog("spawn", "Count", option, "-", given=text).exit_code == 0
+    assert spawnlog("run", "respawn", FIRST, option, "-", given=text).exit_code == 0
+    spawned, respawned = (request.body for request in accepting.asked if request.method == "POST")
+    assert member.items() <= spawned.items()
+    assert respawned == {"changes": member}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "first", "second"),
+    [
+        (("-", "--preamble", "-"), "preamble", "task"),
+        (("-", "--parallel", "--task", "-"), "task", "task"),
+        (("--file", "-", "--shared", "-"), "shared context", "request"),
+    ],
+)
+def test_standard_input_is_one_argument(
+    arguments: tuple[str, ...], first: str, second: str, spawnlog: Command, accepting: RecordedApi
+) -> None:
+    result = spawnlog("spawn", *arguments, given='{"task": "Count"}')
+    assert (result.exit_code, accepting.asked) == (2, [])
+    refused = f"error: standard input is the {first}, so the {second} cannot be -\n"
+    assert result.stderr == refused
+
+
 def test_half_a_character_is_for_the_server_to_refuse(spawnlog: Command, api: RecordedApi) -> None:
     api.on("POST", SPAWNS, problem(422, code="invalid_request", detail="not Unicode"))
     assert spawnlog("spawn", "caf\udce9").exit_code == 2
