@@ -10,7 +10,7 @@ from application.log.answers import AcknowledgedAnswer, RedrivenAnswer, Redriven
 from application.log.event_log import StoredAnswer
 from application.queries.access import Caller, require_scope, require_session_access
 from application.queries.as_of import resolve_as_of
-from application.queries.command import Column, Command, Option
+from application.queries.command import PATHS, Column, Command, Option
 from application.queries.errors import QueryError, invalid_value
 from application.queries.inbox import find_announced_runs
 from application.queries.operation import POSITION_MAX, operation
@@ -130,6 +130,7 @@ async def acknowledge_announcement(
         "Send a parked announcement again, or call a parked hook.\n\nUses the addresses of the"
         " current configuration. With --hook, calls a hook of any run, given by its id.",
         options={
+            "id": PATHS["runId"],
             "reason": Option(metavar="TEXT", help="Reason to record."),
             "webhook": Option(
                 metavar="ID", help="Only this webhook. Default: all that are parked."

@@ -10,9 +10,10 @@ from application.queries.errors import QueryError
 from domain.configuration.configuration import Configuration
 from domain.run.state import Run
 from domain.session.role import ANCESTORS_MAX
-from domain.values.text import fits
+from domain.values.text import fits, quote_name
 
 AccessScope = Literal["spawn", "read", "content", "control", "worker", "admin"]
+PATTERNS_SHOWN_MAX = 5
 ALL_SCOPES: frozenset[AccessScope] = frozenset(
     {"spawn", "read", "content", "control", "worker", "admin"}
 )
@@ -128,9 +129,19 @@ def require_whole_log(caller: Caller) -> None:
 def require_session_access(caller: Caller, session_key: str) -> None:
     """Raise `QueryError` unless the caller may act for the session."""
     if not caller.acts_for(session_key):
-        raise QueryError(
-            "not_permitted", "this token does not act for that session; use the session's own token"
-        )
+        raise foreign_session(caller, session_key)
+
+
+def foreign_session(caller: Caller, session_key: str) -> QueryError:
+    """Return the refusal of a session that the caller does not act for; it names those of the
+    caller."""
+    shown = ", ".join(map(quote_name, caller.patterns[:PATTERNS_SHOWN_MAX]))
+    more = ", …" if len(caller.patterns) > PATTERNS_SHOWN_MAX else ""
+    return QueryError(
+        "not_permitted",
+        f"this token acts for {shown}{more}, not for {quote_name(session_key)}; name a session of"
+        " its own, or use a token of that session",
+    )
 
 
 def require_agent_access(caller: Caller, agent_id: str, configuration: Configuration) -> None:

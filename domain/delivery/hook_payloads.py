@@ -10,10 +10,11 @@ from domain.run.facts import HookName, RunOutcome, hook_key, step_key
 from domain.run.state import Run
 from domain.values import rules
 from domain.values.refusals import Refusal
-from domain.values.text import replace_unstorable
+from domain.values.text import replace_unstorable, single_line
 
 ROLLBACK = "rollbackSubagentSpawn"
 TOKEN_CHARACTERS_MAX = 4096
+ERROR_CHARACTERS_MAX = 1000
 _NEVER_STARTED = "Session failed to start"
 _ENDED: Mapping[RunOutcome, tuple[str, str | None]] = {
     "success": ("subagent-complete", "ok"),
@@ -128,8 +129,17 @@ class EngineAnswer:
 
 
 def read_engine_answer(answer: Mapping[str, object] | None) -> EngineAnswer | Refusal:
-    """Parse the answer of a context engine. Return the refusal if it is invalid."""
-    rollback = (answer or {}).get("rollback")
+    """Parse the answer of a context engine. Return the refusal if it refuses or is invalid."""
+    answer = answer or {}
+    if answer.get("status") == "error":
+        error = answer.get("error")
+        text = (
+            single_line(error, characters_max=ERROR_CHARACTERS_MAX)
+            if isinstance(error, str)
+            else ""
+        )
+        return engine_failure(text or "it gave no error")
+    rollback = answer.get("rollback")
     if isinstance(rollback, str) and len(rollback) > TOKEN_CHARACTERS_MAX:
         return engine_failure(f"its rollback is longer than {TOKEN_CHARACTERS_MAX} characters")
     if isinstance(rollback, str) and replace_unstorable(rollback) != rollback:
@@ -251,6 +261,7 @@ def _preparation(run: Run, conversations: Conversations) -> dict[str, object]:
         {
             "parentSessionKey": run.requester.session_key,
             "childSessionKey": run.child_session_key,
+            "agentId": run.agent_id,
             "contextMode": run.context_mode,
             "parentSessionId": conversations.parent_session_id,
             "parentSessionFile": conversations.parent_session_file,

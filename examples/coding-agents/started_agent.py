@@ -309,7 +309,9 @@ class _Process:
             # in none of them.
             if shutil.which(self.name) is not None:
                 raise
-            raise SystemExit(f"{self.name} is not installed, or not on PATH") from None
+            raise SystemExit(
+                f"{self.name} is not installed, or not on the PATH of the server"
+            ) from None
 
     def lines(self):
         """The lines that it prints."""

@@ -461,6 +461,8 @@ def _require_embedded_log(folder: Path | None) -> None:
             " user of the server, or name another one with --data-dir"
         ) from error
     if not is_there:
+        # A log in an external database is named, with what to do.
+        DataDirectory(chosen).require_embedded_log()
         raise UserError(
             f"there is no log in {chosen}; give --data-dir, or, if the log is in another database,"
             " SPAWNLOG_DATABASE_URL or the server's --config"

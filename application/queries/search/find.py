@@ -14,7 +14,7 @@ import orjson
 from pydantic import Field, JsonValue
 
 from application.log.envelope import RecordedEvent
-from application.queries.access import Caller, require_whole_log
+from application.queries.access import Caller, foreign_session, require_whole_log
 from application.queries.as_of import resolve_as_of
 from application.queries.command import COMMAND_ITEMS_MAX, Column, Command, Option
 from application.queries.errors import QueryError, invalid_value
@@ -630,7 +630,7 @@ async def _covered(
 ) -> str:
     key = await resolve_session_key(services, caller, spelling, pointer=pointer, at=at)
     if not await services.access.covers_session(caller, key):
-        raise QueryError("not_permitted", "this token does not act for that session")
+        raise foreign_session(caller, key)
     return key
 
 

@@ -1,6 +1,8 @@
 """HTTP requests to addresses that the guard has checked."""
 
 import asyncio
+import os
+import socket
 import ssl
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,6 +19,7 @@ from infrastructure.outbound.guarded_http.address_guard import (
 CONNECT_SECONDS = 5.0
 PREFIX_BYTES_MAX = 64 * 1024
 PREFIX_SECONDS_MAX = 1.0
+DISTRUSTED = "its certificate is not trusted here"
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -106,14 +109,17 @@ async def _first_reachable(
     addresses: Sequence[str],
     whom: str,
 ) -> httpx2.Response:
+    why = ""
     for address in addresses:
         try:
             return await transport.handle_async_request(request.to(address, CONNECT_SECONDS))
-        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-            if _is_distrusted(error):
-                text = f"{whom} cannot be reached: its certificate is not trusted here"
-                raise RequestNotSentError(text) from None
-    raise RequestNotSentError(f"{whom} cannot be reached")
+        except httpx2.ConnectTimeout:
+            why = f"no connection in {CONNECT_SECONDS:g} s"
+        except httpx2.ConnectError as error:
+            why = reason_of_no_connection(error)
+            if why == DISTRUSTED:
+                break
+    raise RequestNotSentError(f"{whom} cannot be reached: {why}")
 
 
 async def body_prefix(response: httpx2.Response, deadline: float) -> bytes:
@@ -137,10 +143,21 @@ async def body_prefix(response: httpx2.Response, deadline: float) -> bytes:
     return bytes(prefix)
 
 
-def _is_distrusted(error: BaseException) -> bool:
+def reason_of_no_connection(error: BaseException) -> str:
+    """Return why there is no connection, without the address."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return True
-        cause = cause.__cause__ or cause.__context__
-    return False
+            return DISTRUSTED
+        if isinstance(cause, ssl.SSLError):
+            return "TLS failed"
+        if isinstance(cause, socket.gaierror):
+            return "its host cannot be found"
+        if isinstance(cause, OSError) and cause.errno is not None:
+            return os.strerror(cause.errno)
+        if isinstance(cause, BaseExceptionGroup):
+            # One error for each address of the host.
+            cause = cause.exceptions[0]
+        else:
+            cause = cause.__cause__ or cause.__context__
+    return "no connection"

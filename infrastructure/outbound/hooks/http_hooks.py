@@ -17,7 +17,7 @@ from domain.configuration.secrets import SecretReference
 from domain.delivery.hook_payloads import HookCall
 from domain.values.json_text import NotJsonError, compact_json, read_json
 from infrastructure.outbound.configuration.files import RevisionFiles
-from infrastructure.outbound.guarded_http.request import body_prefix
+from infrastructure.outbound.guarded_http.request import body_prefix, reason_of_no_connection
 
 ANSWER_BYTES_MAX = 65_536
 
@@ -158,7 +158,8 @@ class HttpHooks:
             text = f"the hook cannot be reached in {CONNECT_SECONDS:g} s"
             raise HookError(text, was_asked=False) from None
         except httpx2.ConnectError as error:
-            raise HookError(_unreachable_reason(error), was_asked=False) from None
+            text = f"the hook cannot be reached: {reason_of_no_connection(error)}"
+            raise HookError(text, was_asked=False) from None
         except httpx2.RequestError:
             raise HookError("the hook closed the connection") from None
 
@@ -208,13 +209,3 @@ class HttpHooks:
                 limits=httpx2.Limits(max_connections=None, max_keepalive_connections=0),
             )
         return self._client
-
-
-def _unreachable_reason(error: BaseException) -> str:
-    """Return why there is no connection; an untrusted certificate is named."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ssl.SSLError):
-            return "the hook cannot be reached: its certificate is not trusted here"
-        cause = cause.__cause__ or cause.__context__
-    return "the hook cannot be reached"

@@ -94,6 +94,7 @@ def test_engine_is_told_how_long_a_child_may_take(seconds: int, ttl: dict[str, i
     assert call.event == {
         "parentSessionKey": ROOT,
         "childSessionKey": CHILD,
+        "agentId": "main",
         "contextMode": "isolated",
         "parentSessionId": "p",
         "childSessionId": str(run.session_id),
@@ -143,6 +144,19 @@ def test_engine_says_whether_it_wants_to_be_told(
 def test_unstorable_token_fails_the_step(token: str, why: str) -> None:
     refusal = Refusal(rule="context_engine", status="error", text=ENGINE + why)
     assert read_engine_answer({"rollback": token}) == refusal
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        ("the budget of $20 is spent\n", "the budget of $20 is spent"),
+        (None, "it gave no error"),
+        (" ", "it gave no error"),
+    ],
+)
+def test_engine_refuses_in_its_own_words(error: object, why: str) -> None:
+    refusal = Refusal(rule="context_engine", status="error", text=ENGINE + why)
+    assert read_engine_answer({"status": "error", "error": error, "rollback": True}) == refusal
 
 
 def test_beginning_is_told_with_where_the_requester_is() -> None:

@@ -143,7 +143,10 @@ def follow_run(
             f" `spawnlog run stop {shown}`"
         ) from None
     if not print_object(run, output):
-        print_block(str(run.get("resultText") or "(not available)"))
+        if run.get("resultText"):
+            print_block(str(run["resultText"]))
+        else:
+            note("the run has no result")
         if not quiet:
             _print_output_notes(client, run)
     status = printable_line(run.get("status"), 20)

@@ -103,6 +103,10 @@ class CandidateOptions:
         return {"patch": [_operation(change) for change in self.changes or ()]}
 
 
+_COUNTED = ("newly-allowed", "newly-refused")
+"""Verdicts that change the number of active children."""
+
+
 def what_if(
     candidate: CandidateOptions,
     given: Annotated[OperationOptions, OptionsOf("whatIf")],
@@ -150,6 +154,11 @@ def what_if(
         print_junit(report)
     else:
         print_report(report)
+        if not given["cascade"] and sum(report.counts.get(name, 0) for name in _COUNTED) > 1:
+            print_note(
+                "each decision is checked alone, with the recorded counts; with --cascade,"
+                " earlier verdicts change the counts of later ones"
+            )
     if report.failed:
         raise typer.Exit(1)
 

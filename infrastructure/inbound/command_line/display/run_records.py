@@ -80,9 +80,16 @@ def print_explanation(explanation: JsonObject) -> None:
     names = ("runId", "stage", "configRevision")
     run_id, stage, revision = (printable_line(explanation.get(name)) for name in names)
     print_note(f"run {run_id}, {stage}, under configuration revision {revision}")
-    print_table(explanation.get("decisions") or [], _RULE_COLUMNS)
     refused = explanation.get("refused")
     if isinstance(refused, dict):
         rule, status = printable_line(refused.get("rule")), printable_line(refused.get("status"))
-        print(f"\nrefused by rule {rule} ({status}):")
+        print(f"refused by rule {rule} ({status}):")
         print_block(in_words_of_commands(str(refused.get("text") or "")))
+        print()
+    decisions = explanation.get("decisions") or []
+    judged = [rule for rule in decisions if rule.get("result") != "not_judged"]
+    print_table(judged, _RULE_COLUMNS)
+    if len(judged) < len(decisions):
+        left = len(decisions) - len(judged)
+        were = "rule was" if left == 1 else "rules were"
+        print_note(f"{left} {were} not reached (--output json lists all)")

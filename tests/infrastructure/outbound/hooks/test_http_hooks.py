@@ -158,7 +158,10 @@ async def nobody() -> AsyncIterator[str]:
 
 async def test_absent_hook_was_not_asked(nobody: str) -> None:
     threw = await Asked({"url": nobody}).threw()
-    assert (str(threw), threw.was_asked) == ("the hook cannot be reached", False)
+    assert (str(threw), threw.was_asked) == (
+        "the hook cannot be reached: Connection refused",
+        False,
+    )
 
 
 async def test_unknown_certificate_is_refused(server: HookServer) -> None:

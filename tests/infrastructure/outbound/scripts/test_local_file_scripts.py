@@ -200,4 +200,4 @@ async def test_uri_is_file_or_url(launcher: ProcessLauncher, tmp_path: Path) -> 
     served = ScriptsByUri(files, HttpScripts(source_in(tmp_path)))
     assert (await served.run(script_run("s"))).output == "file"
     finished = await served.run(script_run("HTTP://127.0.0.1:1/"))
-    assert finished.error == "Script cannot be reached"
+    assert finished.error == "Script cannot be reached: Connection refused"

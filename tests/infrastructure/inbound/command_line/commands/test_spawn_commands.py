@@ -269,7 +269,7 @@ def test_wait_shows_result_of_new_run(path: str, spawnlog: Command, accepting: R
     failed = ended(status="failed", outcome="error", resultText=None, error="the harbour is closed")
     accepting.on("GET", f"/v1/runs/{SECOND}", failed)
     result = spawnlog(*SUBMITS[path], "--wait")
-    assert (result.exit_code, result.stdout) == (1, "(not available)\n")
+    assert (result.exit_code, result.stdout) == (1, "")
     assert "ended as failed: the harbour is closed" in result.stderr
 
 
@@ -295,7 +295,10 @@ STDERR = {"text": "standard error:\nmodel not found", "source": "stderr"}
 
 @pytest.mark.parametrize(
     ("result", "shown", "hidden"),
-    [(None, ["(not available)", "model not found"], []), ("12 words", ["12 words"], ["model"])],
+    [
+        (None, ["the run has no result", "model not found"], []),
+        ("12 words", ["12 words"], ["model"]),
+    ],
 )
 def test_wait_shows_notes_on_output(
     spawnlog: Command, accepting: RecordedApi, result: str, shown: list[str], hidden: list[str]

@@ -71,6 +71,13 @@ def test_fail_on_verdict_exits_1(spawnlog: Command, api: RecordedApi) -> None:
     assert "newly-refused: 1" in found.stdout
 
 
+def test_changed_counts_point_to_cascade(spawnlog: Command, api: RecordedApi) -> None:
+    for changed, flags, is_noted in ((2, (), True), (1, (), False), (2, ("--cascade",), False)):
+        answers(api, verdict(), totals(newly_refused=changed))
+        found = spawnlog("what-if", *SET, *flags)
+        assert ("each decision is checked alone" in found.stderr) == is_noted, flags
+
+
 def test_differing_values_are_json(spawnlog: Command, api: RecordedApi) -> None:
     difference = {"field": "tools", "recorded": None, "decided": ["read"]}
     differing = verdict(rule=None, text=None, difference=difference)
