@@ -14,10 +14,12 @@ from domain.values.body import Body
 
 class PageCodeAnswer(View):
     """A one-time code that signs in to the page, at `/ui/#code=…`. `code` is null if authentication
-    is off, because no code is needed."""
+    is off, because no code is needed. `pageBuilt` is false if the page was not built, so this
+    server answers its address with 404."""
 
     code: str | None
     expires_in_seconds: int
+    page_built: bool
 
 
 class PageTokenAnswer(View):
@@ -69,7 +71,7 @@ async def make_page_code(
             " SPAWNLOG_NO_PAGE) and restart it",
         )
     if services.page_tokens is None:
-        return Answer(PageCodeAnswer(code=None, expires_in_seconds=0), position)
+        return Answer(_page_code(services, None, 0), position)
     code = await services.page_tokens.make_code(command.token)
     if code is None:
         raise QueryError(
@@ -77,7 +79,11 @@ async def make_page_code(
             "a token of a child or of the page cannot create codes; use the administrator's"
             " token or one of the configuration",
         )
-    return Answer(PageCodeAnswer(code=code, expires_in_seconds=CODE_SECONDS), position)
+    return Answer(_page_code(services, code, CODE_SECONDS), position)
+
+
+def _page_code(services: CommandServices, code: str | None, seconds: int) -> PageCodeAnswer:
+    return PageCodeAnswer(code=code, expires_in_seconds=seconds, page_built=services.page_is_built)
 
 
 @operation(

@@ -28,7 +28,8 @@ class Readiness:
 class CommandServices(QueryServices):
     """Services for commands, assembled by the composition root.
 
-    `page_tokens` is None if authentication is off. `serves_page` is False with `noPage`.
+    `page_tokens` is None if authentication is off. `serves_page` is False with `noPage`, and
+    `page_is_built` if the page was not built before the start.
     """
 
     spawning: SpawnService
@@ -41,5 +42,6 @@ class CommandServices(QueryServices):
     verifications: LogVerifications
     page_tokens: PageTokens | None
     serves_page: bool
+    page_is_built: bool
     measurements: Measurements
     readiness: Callable[[], Awaitable[Readiness]]

@@ -192,7 +192,7 @@ async def event_filter(
     run = await readable_run(services, caller, run_id, when) if run_id is not None else None
     if run is None and caller.run_id is not None:
         raise QueryError(
-            "not_permitted", ("a child's token may only read the events of one run; give runId")
+            "not_permitted", ("a child's token may only read the events of one run; name it")
         )
     if tree is not None:
         tree_at = when.position if tree_at is None else tree_at

@@ -529,11 +529,13 @@ class OwnRunView(AnswerModel):
 class PageCodeAnswer(AnswerModel):
     """
     A one-time code that signs in to the page, at `/ui/#code=…`. `code` is None if
-    authentication is off, because no code is needed.
+    authentication is off, because no code is needed. `page_built` is false if the page was
+    not built, so this server answers its address with 404.
     """
 
     code: str | None
     expires_in_seconds: int
+    page_built: bool
 
 
 class PageTokenAnswer(AnswerModel):

@@ -70,6 +70,7 @@ from application.workers.supervisor import Supervisor, Workers
 from domain.configuration.settings import Settings
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.mcp.endpoint import McpEndpoint
+from infrastructure.inbound.web.built_files import find_built_files
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.configuration.candidate import CandidateTexts
 from infrastructure.outbound.configuration.files import LoadedFiles, warn_about_missing
@@ -477,6 +478,7 @@ class ServerProcess:
             tokens=None if self.settings.no_auth else known,
             page_tokens=None if self.settings.no_auth else known,
             serves_page=not self.settings.no_page,
+            page_is_built=find_built_files() is not None,
             hosts=hosts_of(self.settings),
             measurements=self._measurements(pool),
             readiness=ReadinessCheck(self.log, lambda: self.closing),

@@ -287,8 +287,8 @@ async def _root(services: QueryServices, caller: Caller, tree: str | None, at: A
         if not caller.sees_everything:
             raise QueryError(
                 "not_permitted",
-                "the whole registry requires a token for all sessions (*); give runId, session or"
-                " tree",
+                "the whole registry requires a token for all sessions (*); name a run, a session"
+                " or a tree",
             )
         return None
     return await resolve_root(services, caller, tree, at=at.position, is_required=True)

@@ -515,10 +515,13 @@ def _require_one_question(question: FindEvents) -> None:
     kinds = [question.when is not None, question.field is not None]
     if sum((*kinds, bool(question.types or (question.rule and not any(kinds))))) != 1:
         raise QueryError(
-            "invalid_request", "give exactly one of when, field and types (or rule alone)"
+            "invalid_request",
+            "give exactly one of when (a condition), field, and event types (or rule alone)",
         )
     if question.field is not None and (question.becomes is None) != question.changes:
-        raise invalid_value("/query/field", "requires either becomes=VALUE or changes=true")
+        raise invalid_value(
+            "/query/field", "requires either becomes (a value) or changes (any value)"
+        )
     if question.field is None and (question.becomes is not None or question.changes):
         raise invalid_value("/query/becomes", "requires field")
     if sum(value is not None for value in (question.run_id, question.session, question.tree)) > 1:
@@ -607,7 +610,7 @@ async def _scope_of(
         run = await readable_run(services, caller, question.run_id, moment)
         run_id, root = run.run_id, run.requester.root_session_key
     elif caller.run_id is not None:
-        raise QueryError("not_permitted", "a child's token may only search one run; give runId")
+        raise QueryError("not_permitted", "a child's token may only search one run; name it")
     elif question.session is not None:
         requester = await _covered(services, caller, question.session, "/query/session", last)
         session = await services.work.registry.session(requester)

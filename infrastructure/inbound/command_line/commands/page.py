@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from infrastructure.inbound.command_line.client.options import ApiPlace
+from infrastructure.inbound.command_line.display.failures import ResourceNotFoundError
 
 BrowserOption = Annotated[
     bool,
@@ -19,6 +20,11 @@ def open_page(browser: BrowserOption = True, *, api: ApiPlace) -> None:
     """
     with api.client() as client:
         signin = client.perform(lambda api: api.make_page_code())
+        if not signin.page_built:
+            raise ResourceNotFoundError(
+                "the page of this server is not built: run `make page` in its checkout, then"
+                " restart it"
+            )
         address = f"{client.server.url}/ui/"
     # Browsers do not send the fragment to a server, so the code is in no access log.
     if signin.code is not None:

@@ -361,8 +361,8 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ({}, "give exactly one of"),
     ({"when": "running > 1", "field": "stage"}, "give exactly one of"),
     ({"when": "running >"}, "/query/when: column 10"),
-    ({"field": "stage"}, "becomes=VALUE"),
-    ({"field": "stage", "becomes": "ended", "changes": True}, "becomes=VALUE"),
+    ({"field": "stage"}, "either becomes"),
+    ({"field": "stage", "becomes": "ended", "changes": True}, "either becomes"),
     ({"when": "running > 1", "changes": True}, "/query/becomes: requires field"),
     ({"field": "outcom", "changes": True}, 'did you mean "outcome"'),
     (

@@ -164,7 +164,9 @@ def test_child_spawns_and_stops_below_itself_alone(server: Server, child: HeldRu
 
 
 def test_page_acts_as_the_token_that_asked(server: Server) -> None:
-    code = server.http.post("/v1/page-codes").json()["code"]
+    made = server.http.post("/v1/page-codes").json()
+    code = made["code"]
+    assert made["pageBuilt"] is (server.http.get("/ui/").status_code == 200)
     first, again = (
         httpx2.post(f"{server.url}/v1/page-tokens", json={"code": code}) for _ in range(2)
     )

@@ -56,6 +56,18 @@ def test_session_key_is_one_path_segment(spawnlog: Command, api: RecordedApi) ->
     assert "33333333  ended" in result.stdout
 
 
+@pytest.mark.parametrize(("built", "exit_code"), [(True, 0), (False, 4)])
+def test_page_that_is_not_built_has_no_address(
+    spawnlog: Command, api: RecordedApi, built: bool, exit_code: int
+) -> None:
+    code = {"code": "one-time", "expiresInSeconds": 60, "pageBuilt": built}
+    api.on("POST", "/v1/page-codes", Reply(code, 201))
+    result = spawnlog("open", "--no-browser")
+    assert result.exit_code == exit_code
+    assert ("#code=one-time" in result.stdout) is built
+    assert ("run `make page`" in result.stderr) is not built
+
+
 AS_OF = {
     "run list": "/v1/runs",
     f"run log {FIRST} -o jsonl": f"/v1/runs/{FIRST}/transcript",
