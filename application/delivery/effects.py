@@ -123,12 +123,13 @@ class EffectWorker:
         run = await self._work.run(run_id)
         # The claim says that the first effect is due, even if the log's clock is behind.
         now = max(self._work.log.now(), run.effects_at or datetime.min.replace(tzinfo=UTC))
-        lanes: dict[tuple[str, ...], list[Effect]] = {}
+        sequences: dict[tuple[str, ...], list[Effect]] = {}
         for effect in run.effects:
             if effect.due_at is not None and effect.due_at <= now:
-                lanes.setdefault(_lane(effect), []).append(effect)
+                sequences.setdefault(_order_key(effect), []).append(effect)
         results = await asyncio.gather(
-            *(self._perform_lane(run, lane) for lane in lanes.values()), return_exceptions=True
+            *(self._perform_in_order(run, effects) for effects in sequences.values()),
+            return_exceptions=True,
         )
         failures = [failure for failure in results if failure is not None]
         for failure in failures[1:]:
@@ -231,10 +232,10 @@ class EffectWorker:
         )
         return appended.result
 
-    async def _perform_lane(self, run: Run, lane: Sequence[Effect]) -> None:
+    async def _perform_in_order(self, run: Run, effects: Sequence[Effect]) -> None:
         """Attempt each effect once, in order; stop at a failure."""
         try:
-            for effect in lane:
+            for effect in effects:
                 if _phase(run, effect) == "due":
                     run = await self._attempt(run, effect)
                     if _phase(run, effect) == "due":
@@ -242,7 +243,7 @@ class EffectWorker:
         except NotYet as why:
             _log.info("run %s: %s; another server handles it", run.run_id, why)
         except ConfigurationMoved as moved:
-            _log.info("run %s: %s: %s", run.run_id, lane[0].name, moved)
+            _log.info("run %s: %s: %s", run.run_id, effects[0].name, moved)
 
     async def _attempt(self, run: Run, effect: Effect) -> Run:
         performer = self._performers[effect.kind]
@@ -333,8 +334,8 @@ def _phase(run: Run, effect: Effect) -> str | None:
     return now.phase if now is not None else None
 
 
-def _lane(effect: Effect) -> tuple[str, ...]:
-    """Return the key of the effect's lane. The effects of a lane are attempted sequentially."""
+def _order_key(effect: Effect) -> tuple[str, ...]:
+    """Return the key of the effects that are attempted one after another; others run at once."""
     if EFFECT_RULES[effect.kind].order:
         return (effect.kind,)
     return (effect.kind, effect.name)

@@ -381,9 +381,10 @@ class RunExecutor:
         )
 
     async def _write_down(self, execution: _Execution, session: RuntimeSession) -> bool:
-        """Write the child's entries. Return False, after killing it, if the claim was replaced.
+        """Write the child's entries. Return True if this process still holds the claim.
 
-        Output that is complete when the child ends is written with the end.
+        If another process has taken the claim over, the child is killed. Output that is complete
+        when the child ends is written with the end.
         """
         writer = self._writer_of(execution)
         if not await writer.write(session.entries()):

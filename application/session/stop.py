@@ -58,10 +58,10 @@ class StopService:
     async def stop(
         self, run: Run, actor: Actor, reason: str | None, reservation: Reservation | None = None
     ) -> StoredAnswer:
-        """Stop a run and its descendants. The run is first, so that it spawns no more of them.
+        """Stop a run and its descendants. The run is first, so that it cannot spawn more.
 
-        A held run ends when its holder has ended it. A run that is over stays as it is. If the run
-        was replaced, its replacement is stopped.
+        If a process holds the run, its end is recorded once that process has killed the child. A
+        run that is over stays as it is. If the run was replaced, its replacement is stopped.
         """
         await self._work.require_new(provenance_of(run, actor), reservation)
         if run.version == 0:

@@ -131,7 +131,7 @@ class RunRecovery:
         ]
 
     def _is_gone(self, lost: LostRun, now: datetime) -> bool:
-        """Return True if the holder has had its chance to renew its lease.
+        """Return True if the holder has had enough time to renew its lease, and did not.
 
         A holder without a row may have lost it with the table. It gets one lease to write it again;
         an executor gets the longest lease that it may have requested.

@@ -160,9 +160,10 @@ def redrive_effects(run: Run, command: RedriveEffects) -> tuple[EffectRedriven, 
 
 
 def _backoff_seconds(run: Run, failures: int, command: NoteEffectFailure) -> int:
-    """Return the exponential backoff after a failure: 1, 2, 4 … seconds.
+    """Return the pause before the next attempt: 1, 2, 4 … seconds, up to `retry_seconds_max`.
 
-    Jitter prevents all runs from retrying at once when a receiver is back.
+    The pause to a webhook is up to half shorter (jitter), so that not all runs retry at once when
+    it is back. It is never shorter than the receiver asks, up to `PAUSE_SECONDS_MAX`.
     """
     # Bound the shift: attempts are not limited, and the number would grow with each.
     longest = min(1 << min(failures, 12), command.retry_seconds_max)

@@ -78,7 +78,7 @@ class Run(Fact):
         effects_at: When the first of its `effects` is due; None if none is.
         continues: The run before it in the same session.
         opened_by: The first run of the session, which began at `opened_at`.
-        put_away_from: When it was ordered to archive the run as soon as it is announced.
+        put_away_from: Time of the order to archive the run right after its announcement.
         direct_delivery: True if its runtime itself delivers the result to `delivery_origin`.
         queue: Messages that wait until the run is over.
         yielded_by: The caller that ended its turn.

@@ -6,11 +6,10 @@ from application.queries.views.view import View
 
 
 class UsageTotalsView(View):
-    """A number of runs, and the tokens and estimated cost of those that have ended, and so far of
-    those that are running; in an answer about the past, of the ended ones only. `models` is the
-    number of models that they used, and `unpricedModels` the number of those without a price in at
-    least one of the runs. The cost does not include those tokens, and is null if nothing has a
-    price."""
+    """A number of runs, with their tokens and estimated cost. Running runs count with their usage
+    so far; an answer about the past counts ended runs only. `models` is the number of models that
+    they used, and `unpricedModels` the number of those without a price in at least one of the runs.
+    The cost does not include those tokens, and is null if nothing has a price."""
 
     runs: int
     input_tokens: int

@@ -73,7 +73,7 @@ class Masker:
         return self.rest(text, 0)
 
     def rest(self, text: str, start: int) -> str:
-        """Return the masked text after `start`; the text before it was already released."""
+        """Return the masked text from `start` on; what is before it was returned earlier."""
         if not self.knows_any:
             return text[start:]
         folded = self._folded(text)

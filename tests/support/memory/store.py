@@ -40,7 +40,7 @@ from infrastructure.outbound.log.append import load
 from infrastructure.outbound.log.append.batch import Batch, first_in_line
 from infrastructure.outbound.log.append.ledger import Head, ReadPlan
 from infrastructure.outbound.log.append.load import (
-    LanePlace,
+    LaneKey,
     ReadRequest,
     ReadResult,
     ReservationKey,
@@ -543,7 +543,7 @@ class Store:
         rows = (row for row in self.runs.rows() if row.root == query.root)
         return [row.state for row in rows if row.due_kind in ("prepare", "wait")]
 
-    def _lane(self, place: LanePlace) -> LaneFacts:
+    def _lane(self, place: LaneKey) -> LaneFacts:
         members = [row for row in self.runs.rows() if (row.lane, row.lane_depth) == place]
         waiting = [
             member for member in members if member.holder is None and member.stage == "queued"

@@ -490,8 +490,8 @@ class Wait(ToolArguments):
 async def wait(call: McpCall, arguments: Wait) -> ToolAnswer:
     """Implement `subagents_wait`.
 
-    If the caller gives up, no run stops and no report is lost: the next wait acknowledges the
-    reports of this one, when it passes their `after`.
+    If the caller gives up, no run stops and no report is lost: reports stay unacknowledged until a
+    later wait passes the `after` that came with them.
     """
     require_scope(call.caller, "read")
     any_suffices, seconds = arguments.until == "any", arguments.timeout_seconds

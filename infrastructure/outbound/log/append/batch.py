@@ -37,7 +37,7 @@ from domain.values.refusals import CorruptHistoryError, Rejected
 from infrastructure.outbound.log.append.load import (
     ROWS_MAX,
     IdempotencyWrites,
-    LanePlace,
+    LaneKey,
     LoadedFacts,
     may_wait,
     reservation_key,
@@ -56,7 +56,7 @@ class ChangedRuns(NamedTuple):
     changed: Mapping[UUID, Run]
 
 
-def lane_after(place: LanePlace, facts: LaneFacts, changes: ChangedRuns) -> LaneFacts:
+def lane_after(place: LaneKey, facts: LaneFacts, changes: ChangedRuns) -> LaneFacts:
     """Return the facts of a lane after the changes of a batch."""
     changed = changes.changed
     running = facts.running
@@ -85,7 +85,7 @@ def first_in_line(facts: LaneFacts, take: int) -> LaneFacts:
     return LaneFacts(facts.running, facts.next[:take], may_have_more=True)
 
 
-def _takes_a_slot(run: Run, place: LanePlace) -> bool:
+def _takes_a_slot(run: Run, place: LaneKey) -> bool:
     return run.holder is not None and lane_place(run) == place
 
 

@@ -15,7 +15,7 @@ from domain.values.record import run_id_of, session_key_of
 from infrastructure.outbound.log.append.batch import Batch, first_in_line, lane_after
 from infrastructure.outbound.log.append.load import (
     LANE_RUNS_MAX,
-    LanePlace,
+    LaneKey,
     LoadedFacts,
     ReadRequest,
     ReadResult,
@@ -47,7 +47,7 @@ class ReadPlan:
 
     runs: dict[UUID, Run]
     sessions: dict[str, Session]
-    lanes: dict[LanePlace, LaneFacts]
+    lanes: dict[LaneKey, LaneFacts]
     lane_queries: Collection[LaneQuery]
     last_entries: dict[UUID, int]
     unseen: Set[str] = frozenset()
@@ -64,7 +64,7 @@ class Ledger:
     def __init__(self, remembered: StateCaches) -> None:
         self._remembered = remembered
         self._head: Head | None = None
-        self._lanes: dict[LanePlace, LaneFacts] = {}
+        self._lanes: dict[LaneKey, LaneFacts] = {}
         # Number of consecutive unseen sessions that were absent from the log.
         self._absent_in_a_row = 0
 

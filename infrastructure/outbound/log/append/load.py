@@ -29,7 +29,7 @@ from infrastructure.outbound.log.read.state_cache import (
 from infrastructure.outbound.log.schema.connections import LogConnection
 
 ReservationKey = tuple[str, str, str, str]
-LanePlace = tuple[str, int]  # lane name, depth of its runs
+LaneKey = tuple[str, int]  # lane name, depth of its runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class ReadRequest:
     runs: list[UUID] = field(default_factory=list)
     sessions: list[str] = field(default_factory=list)
     reservations: list[ReservationKey] = field(default_factory=list)
-    lanes: list[LanePlace] = field(default_factory=list)
+    lanes: list[LaneKey] = field(default_factory=list)
     trees: list[TreeQuery] = field(default_factory=list)
     transcripts: list[UUID] = field(default_factory=list)
 
@@ -70,7 +70,7 @@ class ReadResult:
     runs: dict[UUID, Run] = field(default_factory=dict)
     sessions: dict[str, Session] = field(default_factory=dict)
     reserved: dict[ReservationKey, Reserved] = field(default_factory=dict)
-    lanes: dict[LanePlace, LaneFacts] = field(default_factory=dict)
+    lanes: dict[LaneKey, LaneFacts] = field(default_factory=dict)
     waiting: list[Run] = field(default_factory=list)
     crowded: set[TreeQuery] = field(default_factory=set)
     last_entries: dict[UUID, int] = field(default_factory=dict)

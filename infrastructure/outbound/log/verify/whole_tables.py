@@ -112,7 +112,7 @@ def open_log(connection: ReadConnection, noted: tuple[ExpectedHead, ...]) -> Log
         found = [wrong, *(_compare_noted_head(connection, head, expected) for expected in noted)]
         rows: dict[str, int] = {}
         for projection in PROJECTIONS:
-            rows[projection.name], wrong = _ends(connection, projection, head.position)
+            rows[projection.name], wrong = _check_row_ends(connection, projection, head.position)
             found.append(wrong)
     return LogOverview(head, rows, first_difference(found))
 
@@ -171,11 +171,11 @@ def _compare_noted_head(
     return None
 
 
-def _ends(
+def _check_row_ends(
     connection: ReadConnection, table: Projection[Any, Any], head: int
 ) -> tuple[int, Difference | None]:
-    """Return the number of rows that began up to the head, and the first row that has a wrong end,
-    or has ended without the state that it must hold."""
+    """Count the rows that began up to the head, and report the first with a wrong end or a missing
+    state."""
     names = {"table": table.name, "key": table.key}
     count, newest, wrong, bare = one_row(connection, _ENDS.format(**names), {"head": head})
     found = []
