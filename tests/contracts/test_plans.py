@@ -790,3 +790,35 @@ async def test_changed_streams_cost_as_many_pages_as_their_events(
             # Those of the whole query, which stand first.
             (pages, *_) = re.findall(r"Buffers: shared hit=(\d+)", plan)
             assert int(pages) < pages_max, plan
+
+
+# One long stream.
+
+LONG_STREAM, LONG_STREAM_PAGES_MAX = 10_000, 100
+_LONG_STREAM = (
+    _CHANGED[0]
+    .replace("'session:' || position / %(each)s", "%(stream)s")
+    .replace("position %% %(each)s + 1", "position")
+)
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+async def test_page_of_run_events_costs_no_more_in_a_long_stream(
+    connection: LogConnection, newest_first: bool
+) -> None:
+    run_id = UUID(int=7)
+    stream = {"stream": f"run:{run_id}", "events": LONG_STREAM}
+    await connection.execute(_LONG_STREAM, stream)
+    await connection.execute("ANALYZE")
+    middle = LONG_STREAM // 2
+    for after, until in ((0, 9), (middle, None), (middle, middle + 9), (LONG_STREAM - 9, None)):
+        sql, values = events_between(
+            after=after, until=until, limit=9, run_id=run_id, newest_first=newest_first
+        )
+        plan = await explained(connection, sql, values)
+        (pages, *_) = re.findall(r"Buffers: shared hit=(\d+)", plan)
+        assert int(pages) < LONG_STREAM_PAGES_MAX, plan
+        found = await (await connection.execute(sql, values)).fetchall()
+        last = until or LONG_STREAM
+        first = last - 8 if newest_first else after + 1
+        assert sorted(row[0] for row in found) == list(range(first, first + 9))

@@ -272,10 +272,7 @@ def _not_counted_yet(counted: int, wanted: int) -> LogUnavailableError:
 
 
 def _some(query: EventQuery, edges: Sequence[int], limit: int) -> tuple[str, list[Any]]:
-    conditions: dict[str, list[Any]] = {
-        "position > %s": [edges[0]],
-        "position <= %s": [edges[-1]],
-    }
+    conditions: dict[str, list[Any]] = {}
     if query.tree is not None:
         clause, values = of_trees([query.tree])
         conditions[clause] = values
@@ -284,7 +281,14 @@ def _some(query: EventQuery, edges: Sequence[int], limit: int) -> tuple[str, lis
     if query.actor is not None:
         by = "%s IN (actor_kind, actor_token, actor_session)"
     columns = "position, type, state, actor_kind, actor_token, actor_session"
-    found, given = events_query(conditions, limit, columns=columns, run_id=query.run_id)
+    found, given = events_query(
+        limit,
+        after=edges[0],
+        until=edges[-1],
+        conditions=conditions,
+        columns=columns,
+        run_id=query.run_id,
+    )
     return (
         f"SELECT width_bucket(position - 1, %s::bigint[]), type, {_KIND},"
         f" count(*) FILTER (WHERE {by}), count(*), max(position) FROM ({found}) AS one"

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple, Required, TypedDict, Unpack
 from uuid import UUID
 
@@ -44,10 +45,30 @@ def recorded_event(row: Sequence[Any], mapper: EventMapper) -> RecordedEvent:
     return RecordedEvent(envelope, mapper.event(row[1], row[2], row[3], row[4], bytes(row[20])))
 
 
+# Positions grow with versions, so a binary search finds the version, each step by the index of
+# streams. It begins with the newest version, which is requested most.
+_VERSION_AT = (
+    "WITH RECURSIVE narrowed (low, high, middle) AS ("
+    " SELECT 0, newest.version, newest.version FROM (SELECT version FROM events"
+    " WHERE events.stream = {stream} ORDER BY version DESC LIMIT 1) AS newest"
+    " UNION ALL SELECT half.low, half.high, (half.low + half.high + 1) / 2 FROM narrowed"
+    " CROSS JOIN LATERAL (SELECT position <= {at} AS is_before FROM events"
+    " WHERE events.stream = {stream} AND events.version = narrowed.middle LIMIT 1) AS probe"
+    " CROSS JOIN LATERAL (SELECT"
+    " CASE WHEN probe.is_before THEN narrowed.middle ELSE narrowed.low END AS low,"
+    " CASE WHEN probe.is_before THEN narrowed.high ELSE narrowed.middle - 1 END AS high) AS half"
+    " WHERE narrowed.low < narrowed.high)"
+    " SELECT low AS version FROM narrowed WHERE low = high LIMIT 1"
+)
+"""Number of events of a stream up to a position; no row if the stream is empty."""
+
+
 def events_query(
-    conditions: Mapping[str, Sequence[Any]],
     limit: int,
     *,
+    after: int,
+    until: int | None = None,
+    conditions: Mapping[str, Sequence[Any]] = MappingProxyType({}),
     columns: str = COLUMNS,
     run_id: UUID | None = None,
     order: str = "ASC",
@@ -55,35 +76,53 @@ def events_query(
     """Return the query of at most `limit` events in order of position, and its values.
 
     Args:
-        conditions: SQL clauses, each with its values.
         limit: Maximum number of events.
+        after: Position before the first event.
+        until: Position of the last event. None for no limit.
+        conditions: Further SQL clauses, each with its values.
         columns: Columns to select; they must include `position`.
         run_id: The run that the events are about. Events of its own stream are found by the index
             of streams, events of sessions by an index without the streams of runs.
         order: Order of positions: ASC or DESC.
     """
-    where = " AND ".join(conditions)
-    values = [value for clause_values in conditions.values() for value in clause_values]
+    between: dict[str, Sequence[Any]] = {"position > %s": [after]}
+    if until is not None:
+        between["position <= %s"] = [until]
+    where, values = _joined(between, conditions)
     last = f"ORDER BY position {order} LIMIT %s"
     if run_id is None:
         return f"SELECT {columns} FROM events WHERE {where} {last}", [*values, limit]
-    # A stream is short, a range of positions may be long: `OFFSET 0` makes PostgreSQL read the
-    # stream by its name.
-    own = (
-        f"SELECT {columns} FROM (SELECT * FROM events WHERE stream = %s ORDER BY version {order}"
-        f" OFFSET 0) AS events WHERE {where} ORDER BY version {order} LIMIT %s"
-    )
-    others = (
-        f"SELECT {columns} FROM events WHERE {where} AND run_id = %s AND left(stream, 4) <> 'run:'"
-        f" {last}"
-    )
+    own, own_values = _joined(_versions_between(run_stream(run_id), after, until), conditions)
     return (
-        f"SELECT {columns} FROM (({own}) UNION ALL ({others})) AS events {last}",
-        [run_stream(run_id), *values, limit, *values, run_id, limit, limit],
+        f"SELECT {columns} FROM ((SELECT {columns} FROM events WHERE {own}"
+        f" ORDER BY version {order} LIMIT %s) UNION ALL (SELECT {columns} FROM events"
+        f" WHERE {where} AND run_id = %s AND left(stream, 4) <> 'run:' {last})) AS events {last}",
+        [*own_values, limit, *values, run_id, limit, limit],
     )
 
 
-EVENTS_BEHIND, _ = events_query({"position > %s": ()}, 0)
+def _joined(*conditions: Mapping[str, Sequence[Any]]) -> tuple[str, list[Any]]:
+    """Return the conjunction of clauses, and their values."""
+    clauses = [pair for part in conditions for pair in part.items()]
+    joined = " AND ".join(clause for clause, _ in clauses)
+    return joined, [value for _, values in clauses for value in values]
+
+
+def _versions_between(stream: str, after: int, until: int | None) -> Mapping[str, Sequence[Any]]:
+    """Return the condition of a range of positions in one stream, by versions.
+
+    By positions, the index of streams would find each event of the stream, in the range or not.
+    """
+    version_at = _VERSION_AT.format(stream="%s", at="%s")
+    clauses: dict[str, Sequence[Any]] = {"stream = %s": [stream]}
+    if after > 0:
+        clauses[f"version > ({version_at})"] = [stream, after, stream]
+    if until is not None:
+        clauses[f"version <= ({version_at})"] = [stream, until, stream]
+    return clauses
+
+
+EVENTS_BEHIND, _ = events_query(0, after=0)
 """Query of the events after a position. Its values are the position and the limit."""
 
 
@@ -114,9 +153,7 @@ class EventRange(TypedDict, total=False):
 
 def events_between(**range_: Unpack[EventRange]) -> tuple[str, list[Any]]:
     """Return the query of a range of events, and its values."""
-    conditions: dict[str, list[Any]] = {"position > %s": [range_["after"]]}
-    if (until := range_.get("until")) is not None:
-        conditions["position <= %s"] = [until]
+    conditions: dict[str, list[Any]] = {}
     if types := range_.get("types"):
         conditions["type = ANY(%s::text[])"] = [list(types)]
     if (correlations := range_.get("correlations")) is not None:
@@ -125,7 +162,14 @@ def events_between(**range_: Unpack[EventRange]) -> tuple[str, list[Any]]:
     if (actor := range_.get("actor")) is not None:
         conditions["%s IN (actor_kind, actor_token, actor_session)"] = [actor]
     order = "DESC" if range_.get("newest_first") else "ASC"
-    return events_query(conditions, range_["limit"], run_id=range_.get("run_id"), order=order)
+    return events_query(
+        range_["limit"],
+        after=range_["after"],
+        until=range_.get("until"),
+        conditions=conditions,
+        run_id=range_.get("run_id"),
+        order=order,
+    )
 
 
 async def read_events(
@@ -247,21 +291,9 @@ async def instants_of(
     return dict(await cursor.fetchall())
 
 
-# Positions grow with versions, so a binary search finds the version, each step by the index of
-# streams. It begins with the newest version, which is requested most.
 VERSIONS_AT = (
     "SELECT t.stream, t.at, one.version FROM unnest(%s::text[], %s::bigint[]) AS t (stream, at)"
-    " CROSS JOIN LATERAL (WITH RECURSIVE narrowed (low, high, middle) AS ("
-    " SELECT 0, newest.version, newest.version FROM (SELECT version FROM events"
-    " WHERE events.stream = t.stream ORDER BY version DESC LIMIT 1) AS newest"
-    " UNION ALL SELECT half.low, half.high, (half.low + half.high + 1) / 2 FROM narrowed"
-    " CROSS JOIN LATERAL (SELECT position <= t.at AS is_before FROM events"
-    " WHERE events.stream = t.stream AND events.version = narrowed.middle LIMIT 1) AS probe"
-    " CROSS JOIN LATERAL (SELECT"
-    " CASE WHEN probe.is_before THEN narrowed.middle ELSE narrowed.low END AS low,"
-    " CASE WHEN probe.is_before THEN narrowed.high ELSE narrowed.middle - 1 END AS high) AS half"
-    " WHERE narrowed.low < narrowed.high)"
-    " SELECT low AS version FROM narrowed WHERE low = high LIMIT 1) AS one"
+    f" CROSS JOIN LATERAL ({_VERSION_AT.format(stream='t.stream', at='t.at')}) AS one"
 )
 """The values are streams and positions."""
 
