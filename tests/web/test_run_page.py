@@ -171,3 +171,40 @@ def test_reason_of_stop_is_shown_in_history_and_log(page: Page, server: Server) 
     row.click()
     panel = page.get_by_role("region", name="Event")
     expect(panel.get_by_role("definition").filter(has_text="enough")).to_be_visible()
+
+
+def test_refused_run_names_its_setting_and_who_held_the_places(
+    browser: Browser, server: Server
+) -> None:
+    session = {"sessionKey": "agent:main:full"}
+    children = [
+        narrate(server, {"await": f"full.{number}"}, label=f"child-{number}", requester=session)
+        for number in range(5)
+    ]
+    refused = server.spawn(json.dumps([]), requester=session, label="sixth").json()["runId"]
+    with watched_context(browser, server.url, token=server.token, refusals=(403,)) as (context, _):
+        page = context.new_page()
+        page.goto(f"/ui/run/{refused}")
+        refusal = page.get_by_role("region", name="Refusal")
+        expect(refusal).to_contain_text("agents.defaults.subagents.maxChildrenPerAgent: 5")
+        held = refusal.get_by_role("list", name="The 5 children that held the places then:")
+        for number, run_id in enumerate(children):
+            link = held.get_by_role("link", name=f"child-{number}")
+            expect(link).to_have_attribute("href", re.compile(run_id))
+        expect(refusal).to_contain_text("Now 5 of 5 places are taken.")
+        again = refusal.get_by_role("button", name="Spawn it again")
+        again.click()
+        expect(refusal.get_by_role("status")).to_contain_text("max active children")
+        server.touch("full.0")
+        server.run(children[0], "ended")
+        expect(refusal).to_contain_text("Now 4 of 5 places are taken.")
+        expect(held.get_by_role("listitem").first).to_contain_text("over now")
+        again.click()
+        expect(page.get_by_role("heading", name="sixth")).to_be_focused()
+        expect(page).not_to_have_url(re.compile(refused))
+        page.go_back()
+        refusal.get_by_role("link", name="What if 6").click()
+        expect(page.get_by_role("listitem")).to_contain_text("maxChildrenPerAgent = 6")
+    for number in range(1, 5):
+        server.touch(f"full.{number}")
+        server.run(children[number], "ended")

@@ -58,9 +58,9 @@ export function unpriced(models: number, without: number): string {
 /** The meaning of a position, wherever one is a column or a field. */
 export const POSITION_TIP = 'The number of an event in the log, counted from 1. Click it to see everything as it was then.'
 
-/** Return a number with its noun: `1 event`, `2,000 entries`. */
-export function counted(of: number, noun: string): string {
-  return `${count(of)} ${of === 1 ? noun : /[^aeiou]y$/.test(noun) ? `${noun.slice(0, -1)}ies` : `${noun}s`}`
+/** Return a number with its noun: `1 event`, `2,000 entries`; `plural` if the noun is irregular. */
+export function counted(of: number, noun: string, plural = /[^aeiou]y$/.test(noun) ? `${noun.slice(0, -1)}ies` : `${noun}s`): string {
+  return `${count(of)} ${of === 1 ? noun : plural}`
 }
 
 const RUN_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
