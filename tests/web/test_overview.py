@@ -259,7 +259,7 @@ def test_empty_server_is_filled_by_the_form(empty: tuple[Server, Page]) -> None:
     form.get_by_role("textbox", name="Timeout").fill("60")
     assert faults_for_a_screen_reader(page) == []
     submit(form)
-    link = page.get_by_role("dialog", name="Spawned").get_by_role("link", name="Open first")
+    link = page.get_by_role("dialog", name="Spawned").get_by_role("link", name="Open main · first")
     expect(link).to_be_focused()
     (run,) = server.runs(label="first")
     assert run["runTimeoutSeconds"] == 60
@@ -275,10 +275,12 @@ def test_list_of_runs_has_the_form_too(empty: tuple[Server, Page]) -> None:
     page.goto("/ui/runs")
     page.get_by_role("button", name="Spawn the first run").click()
     form = page.get_by_role("dialog", name="Spawn a sub-agent")
+    agent_field = form.get_by_role("combobox", name="Agent")
+    expect(agent_field).to_have_accessible_name("Agent (optional, main by default)")
     form.get_by_role("textbox", name="Task").fill(json.dumps([said("hello")]))
     submit(form)
     spawned = page.get_by_role("dialog", name="Spawned")
-    expect(spawned.get_by_role("link", name="Open ")).to_be_focused()
+    expect(spawned.get_by_role("link", name=re.compile(r"^Open main · \w{8}$"))).to_be_focused()
     spawned.get_by_role("button", name="Close").click()
     expect(page.get_by_role("grid", name="Runs").get_by_role("row")).to_have_count(2)
     (run,) = server.runs()
