@@ -358,6 +358,23 @@ def test_download_is_cancelled(page: Page) -> None:
     expect(page.get_by_text("Cancelled.")).to_be_visible()
 
 
+@pytest.mark.parametrize("size", SMALL_WINDOWS, ids=("narrow", "enlarged"))
+def test_small_window_shows_status_cost_and_cause(page: Page, size: ViewportSize) -> None:
+    page.set_viewport_size(size)
+    page.goto("/ui/runs?status=failed")
+    row = _rows(page).nth(1)
+    for text in ("failed", "=1+1", "TimeoutError: tide service"):
+        expect(row.get_by_text(text)).to_be_in_viewport(ratio=1)
+    expect(page.get_by_role("columnheader", name="Cost")).to_be_in_viewport(ratio=1)
+    expect(row.get_by_role("link", name="=1+1")).to_have_attribute("href", re.compile("/ui/run/"))
+    grid = page.get_by_role("grid", name="Runs")
+    assert grid.evaluate("box => box.scrollWidth <= box.clientWidth"), "nothing is beside it"
+    assert faults_for_a_screen_reader(page) == []
+    # Columns that the reader has chosen are all there.
+    page.goto("/ui/runs?status=failed&columns=status,task,created,run")
+    expect(page.get_by_role("columnheader")).to_have_count(5)
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("size", SMALL_WINDOWS, ids=("narrow", "enlarged"))
 def test_first_row_is_above_the_fold(page: Page, server: Server, size: ViewportSize) -> None:
