@@ -64,8 +64,8 @@ _EFFORTS = {
 }
 
 
-MARGIN_BYTES = 4096
-"""Room for the growth of a text by masking, if it is as long as an entry may be."""
+MESSAGE_BYTES_MAX = LINE_BYTES_MAX - 4096
+"""Maximum bytes of one message. The rest of an entry is room for growth of the text by masking."""
 
 _CUT_OFF = "the endpoint cut the answer off at its token limit"
 
@@ -150,7 +150,7 @@ class _Conversation:
         self._measured = 0
         self._tokens = 0
         self._said: list[str] = []
-        self._said_characters = 0
+        self._said_bytes = 0
         self._calls: dict[str, tuple[ToolEntry, float]] = {}
         self._has_yielded = False
 
@@ -248,16 +248,16 @@ class _Conversation:
 
     def _hear(self, text: str) -> None:
         self._said.append(text)
-        self._said_characters += len(text)
-        if self._said_characters > LINE_BYTES_MAX:
-            raise OutputLimitError(f"it wrote more than {LINE_BYTES_MAX} bytes in one message")
+        self._said_bytes += len(text.encode(errors="surrogatepass"))
+        if self._said_bytes > MESSAGE_BYTES_MAX:
+            raise OutputLimitError(f"it wrote more than {MESSAGE_BYTES_MAX} bytes in one message")
 
     def _take_said(self) -> MessageEntry | None:
         text = replace_unstorable("".join(self._said))
         self._said.clear()
-        self._said_characters = 0
-        if len(text) * 4 > LINE_BYTES_MAX:
-            text = text.encode()[: LINE_BYTES_MAX - MARGIN_BYTES].decode(errors="ignore")
+        self._said_bytes = 0
+        if len(text) * 4 > MESSAGE_BYTES_MAX:
+            text = text.encode()[:MESSAGE_BYTES_MAX].decode(errors="ignore")
         return MessageEntry("assistant", text) if text.strip() else None
 
     async def _record_message(self) -> None:

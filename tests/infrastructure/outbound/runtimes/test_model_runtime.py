@@ -255,6 +255,16 @@ async def test_message_length_is_limited(endpoint: ModelEndpoint) -> None:
     assert len(str(entry.body["text"])) > 1_000_000, "what was said until then"
 
 
+async def test_message_is_kept_whole_or_ends_the_run(endpoint: ModelEndpoint) -> None:
+    from infrastructure.outbound.runtimes.model_conversation import MESSAGE_BYTES_MAX
+
+    for words in ("x" * MESSAGE_BYTES_MAX, "語" * (MESSAGE_BYTES_MAX // 3)):
+        entries, end = await ask(endpoint, said(text(words)))
+        assert (end.outcome, entries[0].body["text"] == words) == ("success", True)
+        _, end = await ask(endpoint, said(text(f"{words}語")))
+        assert (end.outcome, end.reason) == ("error", "output_limit")
+
+
 async def test_answer_bytes_are_limited(
     endpoint: ModelEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
