@@ -57,6 +57,7 @@ class ListAnnouncements(ReadAsOf, PageAfter):
             Column("LABEL", "label", elastic=True),
             Column("STATUS", "status", coloured=True),
             Column("STATE", "state"),
+            Column("DELIVERIES", "deliveries", "deliveries", if_any=True),
             Column("TEXT", "text", elastic=True, cells_min=20),
         ),
     ),

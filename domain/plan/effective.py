@@ -153,7 +153,7 @@ class _AgentValues:
         cost = self._effective.models.cost_of(plan.provider or "", plan.model or "")
         if cost is None:
             return EffectiveValue("prices", None, BUILT_IN)
-        prices = cost.model_dump(mode="json", by_alias=True, include={"input", "output"})
+        prices = cost.model_dump(mode="json", by_alias=True, exclude_unset=True)
         return EffectiveValue("prices", prices, f"models.providers.{plan.provider}.models")
 
     def _thinking(self) -> EffectiveValue:
