@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { linesOf, membersOf, reads } from './sides'
+import { isNaming, linesOf, membersOf, realDifferences, reads } from './sides'
 
 test('members are compared whatever the order of what is in them, and what is erased is not the same', () => {
   const members = membersOf({ a: { x: 1, y: [2] }, b: 'one', gone: null }, { a: { y: [2], x: 1 }, b: 'two', gone: null, c: 3 }, ['gone'])
@@ -16,7 +16,14 @@ test('a diff loses the names of its files and keeps lines that look like them', 
   ])
 })
 
-test('usage and cost read as figures', () => {
-  expect(reads({ inputTokens: 12_345, outputTokens: 67, totalTokens: 12_412, estimatedCostUsd: 0.5 }, 'usage')).toBe('12,345 tokens in, 67 out, estimatedCostUsd: $0.5000')
-  expect([reads(2, 'estimatedCostUsd'), reads({ a: 1 }), reads(undefined)]).toEqual(['$2.00', '{"a":1}', ''])
+test('values that are no text read as JSON', () => {
+  expect([reads('a'), reads({ a: 1 }), reads(undefined)]).toEqual(['a', '{"a":1}', ''])
+})
+
+test('names of a run and of its sessions are no real difference', () => {
+  const members = membersOf({ label: 'a', requesterSessionKey: 'b', taskBytes: 1, task: 'x', mode: 'run' }, { label: 'c', requesterSessionKey: 'd', taskBytes: 2, task: 'y', mode: 'run' })
+  expect(realDifferences(members).map((one) => one.name)).toEqual(['task'])
+  expect(isNaming({ of: 'systemPrompt', source: 'session', verdict: 'different' })).toBe(true)
+  expect(isNaming({ of: 'systemPrompt', source: 'session', verdict: 'left_only' })).toBe(false)
+  expect(isNaming({ of: 'message', source: 'task', verdict: 'different' })).toBe(false)
 })

@@ -1,6 +1,6 @@
 // Two sides next to each other, member by member.
 
-import { count, dollars } from '../parts/text'
+import type { ComparedPartView } from '../api/shapes'
 
 export interface Member {
   name: string
@@ -22,19 +22,23 @@ export function membersOf(left: Side, right: Side, erased: string[] = []): Membe
   }))
 }
 
-/** A member's value for reading: usage and cost as figures; nothing for what is not there. */
-export function reads(value: unknown, name = ''): string {
-  if (value === undefined) return ''
-  if (name === 'estimatedCostUsd' && typeof value === 'number') return dollars(value)
-  if (name === 'usage' && value !== null && typeof value === 'object') return usageText(value as Side)
-  return typeof value === 'string' ? value : JSON.stringify(value)
+/** Members that name a run or its session, or follow from a text beside them: two runs always differ in them. */
+const NAMES = new Set(['requesterSessionKey', 'label', 'taskBytes'])
+
+/** The members that differ, those that only name a run left out. */
+export function realDifferences(members: Member[]): Member[] {
+  return members.filter((one) => !one.isSame && !NAMES.has(one.name))
 }
 
-function usageText(usage: Side): string {
-  const { inputTokens, outputTokens, ...others } = usage
-  const figures = [[inputTokens, 'tokens in'], [outputTokens, 'out']].flatMap(([of, unit]) => (typeof of === 'number' ? [`${count(of)} ${unit as string}`] : []))
-  const rest = Object.entries(others).filter(([name, value]) => name !== 'totalTokens' && value !== null)
-  return [...figures, ...rest.map(([name, value]) => `${name}: ${reads(value, name)}`)].join(', ')
+/** Whether a part of a prompt only names the run: its label and its sessions. */
+export function isNaming(part: Pick<ComparedPartView, 'of' | 'source' | 'verdict'>): boolean {
+  return part.of === 'systemPrompt' && part.source === 'session' && part.verdict === 'different'
+}
+
+/** A member's value for reading; nothing for what is not there. */
+export function reads(value: unknown): string {
+  if (value === undefined) return ''
+  return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
 /** As text, whatever the order of its members. */
