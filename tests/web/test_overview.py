@@ -124,6 +124,15 @@ def figure(page: Page, name: str) -> Locator:
     return card(page, "Since midnight").get_by_role("link", name=re.compile(f" {name}\\b"))
 
 
+def cut_texts(page: Page) -> list[str]:
+    """Return the causes, reasons and figures of which the window shows a part only."""
+    found: list[str] = page.locator(".reason, .figure, td.right").evaluate_all(
+        "all => all.filter(one => one.scrollWidth > one.clientWidth && one.clientWidth > 0)"
+        ".map(one => one.textContent)"
+    )
+    return found
+
+
 def open_form(page: Page) -> Locator:
     page.get_by_role("main").get_by_role("button", name="Spawn", exact=True).click()
     form = page.get_by_role("dialog", name="Spawn a sub-agent")
@@ -201,6 +210,14 @@ def test_running_run_is_followed_and_stopped(window: Page, day: Day) -> None:
     expect(running.get_by_role("status")).to_have_text("Stopped: main · held-2.")
     expect(row).to_have_count(0)
     assert day.server.run(day.running[2], "ended")["status"] == "stopped"
+    expect(figure(window, "stopped")).to_be_visible()
+    for width, lines in ((1024, 1), (720, 1), (390, 2)):
+        window.set_viewport_size({"width": width, "height": 844})
+        figures = card(window, "Since midnight").locator(".one")
+        assert (
+            len({round((one.bounding_box() or {"y": -1})["y"]) for one in figures.all()}) == lines
+        )
+        assert cut_texts(window) == []
 
 
 def test_past_is_as_of_its_moment(window: Page, day: Day) -> None:
