@@ -188,9 +188,9 @@ _ERRORS = ("not_found", "not_external", "claim_over", "run_over")
         "Claims a queued run of an agent with runtime `external` if its lane has a free slot."
         " The claim starts the run and its time limit. The response has everything that the"
         " child gets. A repeat by the same executor returns the same response while the lease"
-        " holds; another executor gets `claimed_elsewhere`. Needs the token that spawned the"
-        " run, or one with scope `worker`. A run that no executor claims within"
-        " `spawnlog.externalClaimSeconds` ends as `error`."
+        " holds; another executor gets `claimed_elsewhere`. Needs a token with scope `spawn` that"
+        " acts for the session that requested the run, or one with scope `worker`. A run that no"
+        " executor claims within `spawnlog.externalClaimSeconds` ends as `error`."
     ),
     errors=(*_ERRORS, "not_offered", "claimed_elsewhere", "erased"),
     body_required=True,
@@ -310,6 +310,7 @@ async def executable_run(services: CommandServices, caller: Caller, text: str) -
     if caller.run_id == run_id or not (caller.may("worker") or spawned):
         raise QueryError(
             "not_permitted",
-            'executing a run needs the token that spawned it, or one with the scope "worker"',
+            'executing a run needs a token with the scope "spawn" that acts for the session that'
+            ' requested it, or one with the scope "worker"; never the run\'s own',
         )
     return run_id

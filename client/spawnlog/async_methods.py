@@ -145,9 +145,9 @@ class AsyncMethods(AsyncSender):
         Claims a queued run of an agent with runtime `external` if its lane has a free slot.
         The claim starts the run and its time limit. The response has everything that the
         child gets. A repeat by the same executor returns the same response while the lease
-        holds; another executor gets `claimed_elsewhere`. Needs the token that spawned the
-        run, or one with scope `worker`. A run that no executor claims within
-        `spawnlog.externalClaimSeconds` ends as `error`.
+        holds; another executor gets `claimed_elsewhere`. Needs a token with scope `spawn`
+        that acts for the session that requested the run, or one with scope `worker`. A run
+        that no executor claims within `spawnlog.externalClaimSeconds` ends as `error`.
 
         Args:
             run_id: Run id.
