@@ -202,7 +202,7 @@ class Registry(Protocol):
         *,
         at: int,
         limit: int,
-        behind: int | None = None,
+        after_cursor: int | None = None,
         ascending: bool = False,
     ) -> Sequence[Run]:
         """Return matching runs, ordered by position of creation.
@@ -265,11 +265,11 @@ class Registry(Protocol):
         *,
         after: int,
         until: int,
-        behind: int,
+        after_cursor: int,
         events_max: int,
         tree: str | None = None,
     ) -> ChangedStreams:
-        """Return the streams whose first change since `after` is at a position in (`behind`,
+        """Return the streams whose first change since `after` is at a position in (`after_cursor`,
         `until`].
 
         Each stream is returned once.

@@ -90,11 +90,11 @@ class RunBars(Protocol):
         until: int,
         at: int,
         limit: int,
-        behind: int | None = None,
+        after_cursor: int | None = None,
     ) -> Sequence[RunBar]:
         """Return runs requested at or before `until` and not over at `after`, newest first.
 
-        `behind` is a cursor: only runs created before it are returned.
+        `after_cursor` is a cursor: only runs created before it are returned.
 
         Raises:
             LogUnavailableError: While too much of the log is not counted yet.

@@ -26,12 +26,12 @@ class RunWords(NamedTuple):
 
 
 class ScanWindow(NamedTuple):
-    """Scan window: up to `runs_max` runs after the cursor `behind`, as of `at`, newest first unless
+    """Scan window: up to `runs_max` runs after `after_cursor`, as of `at`, newest first unless
     `ascending`."""
 
     at: int
     runs_max: int
-    behind: int | None = None
+    after_cursor: int | None = None
     ascending: bool = False
 
 
@@ -39,7 +39,7 @@ class FoundRuns(NamedTuple):
     """Matching runs, and the cursor at which to continue; None at the end."""
 
     runs: Sequence[Run]
-    behind: int | None
+    after_cursor: int | None
 
 
 class RunCount(NamedTuple):
@@ -101,7 +101,7 @@ class FoundErrors(NamedTuple):
     """Errors of runs, and the cursor at which to continue; None at the end."""
 
     errors: Sequence[RunError]
-    behind: int | None
+    after_cursor: int | None
 
 
 class RunSearch(Protocol):

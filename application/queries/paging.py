@@ -17,14 +17,14 @@ LIMIT_DEFAULT = 50
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The start of the next page: after `behind`, in the registry as of `at`.
+    """The start of the next page: after position `after`, as of `at`.
 
     `window` are the positions that bound a listing of part of the log. Times ago in a filter are
     counted from `counts_back_from`, the instant of the first page.
     """
 
     at: int
-    behind: int
+    after: int
     window: tuple[int, int] | None = None
     counts_back_from: datetime | None = None
 
@@ -41,7 +41,7 @@ def encode_cursor(cursor: Cursor, log_id: UUID, question: str) -> str:
         str(log_id),
         question,
         cursor.at,
-        cursor.behind,
+        cursor.after,
         *(cursor.window or ()),
         *([instant.isoformat()] if instant is not None else ()),
     ]
@@ -57,7 +57,7 @@ def read_cursor(text: str, log_id: UUID, head: int) -> tuple[Cursor, str]:
     try:
         padded = text.encode("ascii") + b"=" * (-len(text) % 4)
         parts = orjson.loads(base64.b64decode(padded, b"-_", validate=True))
-        log, query, at, behind, *window = parts
+        log, query, at, after, *window = parts
         instant = _instant(window.pop()) if window and isinstance(window[-1], str) else None
     except (UnicodeEncodeError, binascii.Error, ValueError, TypeError):
         raise _invalid_cursor() from None
@@ -67,16 +67,16 @@ def read_cursor(text: str, log_id: UUID, head: int) -> tuple[Cursor, str]:
         raise QueryError(
             "foreign_cursor", ("this cursor belongs to another log; start again without it")
         )
-    positions = [at, behind, *window]
+    positions = [at, after, *window]
     if not isinstance(query, str) or not all(
         _is_position(position, head) for position in positions
     ):
         raise _invalid_cursor()
     if not window:
-        return Cursor(at, behind, None, instant), query
+        return Cursor(at, after, None, instant), query
     if len(window) != 2 or window[0] > window[1]:
         raise _invalid_cursor()
-    return Cursor(at, behind, (window[0], window[1]), instant), query
+    return Cursor(at, after, (window[0], window[1]), instant), query
 
 
 def decode_cursor(text: str, log_id: UUID, question: str, head: int) -> Cursor:

@@ -105,17 +105,19 @@ async def list_revisions(
     else:
         head = (await resolve_as_of(services, caller, None)).position
         place = decode_cursor(cursor, log.log_id, question, head)
-        first = place.behind - 1
+        first = place.after - 1
     # One extra revision before the page says when its first one ended; one after it, whether more
     # follow.
     found = list(await _revisions(log, up_to=first + 1, limit=limit + 2)) if first > 0 else []
     following = _take_following(found, first, place.at)
     items = await _summaries(services, found[:limit], following)
     more = len(found) > limit
-    behind = Cursor(place.at, items[-1].revision) if more else None
+    following_cursor = Cursor(place.at, items[-1].revision) if more else None
     view = RevisionListView(
         items=items,
-        next_cursor=encode_cursor(behind, log.log_id, question) if behind is not None else None,
+        next_cursor=encode_cursor(following_cursor, log.log_id, question)
+        if following_cursor
+        else None,
     )
     return Answer(view, place.at)
 
@@ -163,15 +165,15 @@ async def revision_at(log: EventLog, position: int) -> int:
     last = _number(newest[0]) if newest else 0
     if not newest or newest[0].envelope.position <= position:
         return last
-    first, behind = 0, last
-    while behind - first > 1:
-        middle = (first + behind) // 2
+    low, high = 0, last
+    while high - low > 1:
+        middle = (low + high) // 2
         (found,) = await _revisions(log, up_to=middle, limit=1)
         if found.envelope.position <= position:
-            first = middle
+            low = middle
         else:
-            behind = middle
-    return first
+            high = middle
+    return low
 
 
 async def _revisions(log: EventLog, *, up_to: int | None, limit: int) -> Sequence[RecordedEvent]:

@@ -174,7 +174,7 @@ class RunPage:
     """Runs of one page, and the position after which the next page begins, or None."""
 
     runs: list[Run]
-    behind: int | None
+    after_cursor: int | None
 
 
 async def visible_runs(
@@ -195,24 +195,24 @@ async def visible_runs(
     query = await narrow_to_tree(registry, caller, query)
     found: list[Run] = []
     known: dict[str, bool] = {}
-    behind = place.behind if place.behind >= 0 else None
+    after_cursor = place.after if place.after >= 0 else None
     examined = 0
     at_once = limit + 1 if caller.sees_everything else max(limit + 1, RUNS_AT_ONCE)
     while examined < examined_max:
         page_length = min(at_once, examined_max - examined)
         page = await registry.runs(
-            query, at=place.at, limit=page_length, behind=behind, ascending=ascending
+            query, at=place.at, limit=page_length, after_cursor=after_cursor, ascending=ascending
         )
         for run in page:
             if len(found) == limit:
-                return RunPage(found, behind)
+                return RunPage(found, after_cursor)
             if await access.covers_run(caller, run, known):
                 found.append(run)
-            behind = run.created_position
+            after_cursor = run.created_position
         if len(page) < page_length:
             return RunPage(found, None)
         examined += len(page)
-    return RunPage(found, behind)
+    return RunPage(found, after_cursor)
 
 
 _RUNS_AT = Tool(
@@ -339,13 +339,13 @@ async def list_runs(
         ascending=ascending,
         is_scan=is_scan,
     )
-    following = replace(place, behind=page.behind) if page.behind is not None else None
+    following = replace(place, after=page.after_cursor) if page.after_cursor is not None else None
     is_now = at is None and cursor is None
     outputs = await _outputs_so_far(services, page.runs) if is_now else None
     shown = await _shown(services, page.runs, outputs)
     running: list[Run] = []
     if query.totals and is_now and query.cause is None:
-        is_whole = page.behind is None and not is_scan
+        is_whole = page.after_cursor is None and not is_scan
         running = (
             shown if is_whole else await running_so_far(services, caller, criteria, place, wanted)
         )

@@ -103,15 +103,17 @@ async def _labelled(
 
     The scan stops once several sessions match.
     """
-    query, behind = RunQuery.where(label=label), None
+    query, after_cursor = RunQuery.where(label=label), None
     visible: list[Run] = []
     known: dict[str, bool] = {}
     for _ in range(RUNS_EXAMINED_MAX // RUNS_AT_ONCE):
-        page = await services.work.registry.runs(query, at=head, limit=RUNS_AT_ONCE, behind=behind)
+        page = await services.work.registry.runs(
+            query, at=head, limit=RUNS_AT_ONCE, after_cursor=after_cursor
+        )
         visible += await _visible(services, caller, page, known)
         if len(page) < RUNS_AT_ONCE or _are_several(_eligible(visible, stage)):
             break
-        behind = page[-1].created_position
+        after_cursor = page[-1].created_position
     return visible
 
 

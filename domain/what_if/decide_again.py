@@ -818,8 +818,8 @@ class _DecisionAgain:
                 configuration.spawnlog.hooks.subagent_delivery_target
                 for configuration in (self._then, self._now)
             ]
-            was_said = targets[0] is not None and announced.origin is not None
-            if was_said and targets[1] is None:
+            had_target = targets[0] is not None and announced.origin is not None
+            if had_target and targets[1] is None:
                 return _differs("/announcement/origin", _TARGET, None)
             if targets[1] is not None and targets[0] != targets[1]:
                 raise NotReplayableError(f"the destination of its result: {_TARGET} changed")

@@ -145,8 +145,8 @@ class ReplayedSteps:
         refused = self.record.refused
         if refused is None:
             return self.record.created is not None
-        behind = names_of("dependencies") | {rules.SHARED_CONTEXT.name}
-        return refused.step != "admission" and refused.rule in behind
+        later_rules = names_of("dependencies") | {rules.SHARED_CONTEXT.name}
+        return refused.step != "admission" and refused.rule in later_rules
 
     @property
     def _is_same_agent(self) -> bool:

@@ -45,9 +45,9 @@ class ReadinessCheck:
             return Readiness(False, ("nothing can be recorded: the database does not respond",))
         except LogUnavailableError as why:
             return Readiness(False, (f"nothing can be recorded: {why}",))
-        behind = head - self._log.tail.position
-        if behind > LAG_EVENTS_MAX:
-            return Readiness(False, (f"the tail is {behind} events behind the log",))
+        lag = head - self._log.tail.position
+        if lag > LAG_EVENTS_MAX:
+            return Readiness(False, (f"the tail is {lag} events behind the log",))
         return Readiness(True, ())
 
 

@@ -768,7 +768,7 @@ async def test_changed_streams_cost_as_many_pages_as_their_events(
         span: dict[str, Any] = {
             "after": after,
             "until": after + SPAN,
-            "behind": after,
+            "after_cursor": after,
             "events_max": 5_000,
             "tree": "tree-7",
         }
@@ -781,7 +781,7 @@ async def test_changed_streams_cost_as_many_pages_as_their_events(
             (CHANGED_STREAMS, span, SPAN * 2),
             (CHANGED_STREAMS_OF_A_TREE, span, SPAN * 2),
             (*query_of_sessions([(key, [after]) for key in keys]), 20 * 10),
-            (INSIDE, {"at": after - 3, "behind": "", "limit": 20}, 20 * 10),
+            (INSIDE, {"at": after - 3, "after_cursor": "", "limit": 20}, 20 * 10),
             (*newest, 9),
             (*oldest, 9),
         ):

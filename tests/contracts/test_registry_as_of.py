@@ -115,7 +115,7 @@ async def _is_the_fold_everywhere(running: ServedLog, registry: Registry) -> Non
         query, is_meant = FILTERS[at % len(FILTERS)]
         meant = [run for run in newest_first if is_meant(run)]
         assert await registry.runs(query, at=at, limit=RUNS_MAX) == meant
-        page = await registry.runs(query, at=at, limit=2, behind=at // 2, ascending=True)
+        page = await registry.runs(query, at=at, limit=2, after_cursor=at // 2, ascending=True)
         assert page == [item for item in reversed(meant) if item.created_position > at // 2][:2]
         stages = [run.stage for run in fold.runs.values()]
         pending = sum(stage not in SETTLED for stage in stages)
@@ -151,8 +151,8 @@ async def _lanes_and_inboxes_are_the_fold(registry: Registry, runs: Sequence[Run
     ):
         assert await registry.inbox(query, at=at, after=0, limit=RUNS_MAX) == meant
         after = at // 2
-        behind = [run for run in meant if run.inbox is not None and run.inbox.position > after]
-        assert await registry.inbox(query, at=at, after=after, limit=2) == behind[:2]
+        unread = [run for run in meant if run.inbox is not None and run.inbox.position > after]
+        assert await registry.inbox(query, at=at, after=after, limit=2) == unread[:2]
 
 
 def _in_line(lane: LaneState, runs: Sequence[Run]) -> Sequence[LanePlace]:
@@ -384,8 +384,10 @@ async def test_pages_of_a_listing_are_one_moment(
     expected = await _all_runs(registry, at)
     found: list[Run] = []
     for number in range(6):
-        behind = found[-1].created_position if found else None
-        found += await registry.runs(RunQuery(), at=at, limit=2, behind=behind, ascending=ascending)
+        after_cursor = found[-1].created_position if found else None
+        found += await registry.runs(
+            RunQuery(), at=at, limit=2, after_cursor=after_cursor, ascending=ascending
+        )
         await family.tell(f"r{number}", ask.stop())
         await family.spawn(f"late {number}")
     assert found == (list(reversed(expected)) if ascending else list(expected))
@@ -422,15 +424,15 @@ async def _all_pages(
     registry: Registry, after: int, until: int, events_max: int, tree: str | None
 ) -> list[tuple[str, int]]:
     found: list[tuple[str, int]] = []
-    behind = after
-    while behind < until:
+    after_cursor = after
+    while after_cursor < until:
         page = await registry.changed_streams(
-            after=after, until=until, behind=behind, events_max=events_max, tree=tree
+            after=after, until=until, after_cursor=after_cursor, events_max=events_max, tree=tree
         )
-        assert behind < page.examined <= until
-        assert all(behind < stream.position <= page.examined for stream in page.streams)
+        assert after_cursor < page.examined <= until
+        assert all(after_cursor < stream.position <= page.examined for stream in page.streams)
         found += page.streams
-        behind = page.examined
+        after_cursor = page.examined
     return found
 
 

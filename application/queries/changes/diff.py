@@ -107,13 +107,13 @@ class _Pair(NamedTuple):
 
 @dataclass(slots=True)
 class _Page:
-    """Items found so far. `behind` is where the next page begins, None at the end."""
+    """Items found so far. `after_cursor` is where the next page begins, None at the end."""
 
     items: dict[ChangeVerdict, list[DiffItemView]] = field(
         default_factory=lambda: {"added": [], "removed": [], "changed": []}
     )
     unchanged: int = 0
-    behind: int | None = None
+    after_cursor: int | None = None
 
 
 class GetDiff(Page, Read):
@@ -190,7 +190,7 @@ async def get_diff(services: QueryServices, caller: Caller, query: GetDiff) -> A
     if sum(value is not None for value in (run_id, session, tree)) > 1:
         raise QueryError("invalid_request", "name at most one run, session or tree")
     question = ("diff", left, right, run_id, session, tree, caller.patterns)
-    behind: int | None = None
+    after_cursor: int | None = None
     if cursor is None:
         sides = await asyncio.gather(
             resolve_as_of(services, caller, left, pointer="/query/from"),
@@ -198,7 +198,7 @@ async def get_diff(services: QueryServices, caller: Caller, query: GetDiff) -> A
         )
         span = _Span(*(side.position for side in sides))
     else:
-        span, behind = await _place_of(services, cursor, question)
+        span, after_cursor = await _place_of(services, cursor, question)
     later = AsOf(span.last, now=False)
     if run_id is not None:
         run = await visible_run(services, caller, run_id, later)
@@ -213,7 +213,12 @@ async def get_diff(services: QueryServices, caller: Caller, query: GetDiff) -> A
     else:
         root = await _root(services, caller, tree, later)
         page = await _registry_page(
-            services, span, root, behind=behind, limit=query.limit, is_full=caller.may("content")
+            services,
+            span,
+            root,
+            after_cursor=after_cursor,
+            limit=query.limit,
+            is_full=caller.may("content"),
         )
     log = services.work.log
     revisions = await asyncio.gather(
@@ -230,7 +235,9 @@ async def get_diff(services: QueryServices, caller: Caller, query: GetDiff) -> A
         ),
         **page.items,
         next_cursor=(
-            _cursor(services, span, page.behind, question) if page.behind is not None else None
+            _cursor(services, span, page.after_cursor, question)
+            if page.after_cursor is not None
+            else None
         ),
     )
     return Answer(view, span.last)
@@ -258,13 +265,14 @@ class _Touched(NamedTuple):
     position: int
 
 
-def _cursor(services: QueryServices, span: _Span, behind: int, question: tuple[object, ...]) -> str:
+def _cursor(
+    services: QueryServices, span: _Span, after_cursor: int, question: tuple[object, ...]
+) -> str:
     """Return the cursor of a page, prefixed with the left position, which its fingerprint
     includes."""
     text = fingerprint(span.left, *question)
-    return (
-        f"{span.left}.{encode_cursor(Cursor(span.right, behind), services.work.log.log_id, text)}"
-    )
+    right = encode_cursor(Cursor(span.right, after_cursor), services.work.log.log_id, text)
+    return f"{span.left}.{right}"
 
 
 async def _place_of(
@@ -278,7 +286,7 @@ async def _place_of(
     left = int(match[1])
     text = fingerprint(left, *question)
     place = decode_cursor(match[2], services.work.log.log_id, text, head)
-    return _Span(min(left, head), place.at), place.behind
+    return _Span(min(left, head), place.at), place.after
 
 
 async def _root(services: QueryServices, caller: Caller, tree: str | None, at: AsOf) -> str | None:
@@ -299,14 +307,14 @@ async def _registry_page(
     span: _Span,
     tree: str | None,
     *,
-    behind: int | None,
+    after_cursor: int | None,
     limit: int,
     is_full: bool,
 ) -> _Page:
     changed = await services.work.registry.changed_streams(
         after=span.first,
         until=span.last,
-        behind=max(span.first, behind or 0),
+        after_cursor=max(span.first, after_cursor or 0),
         events_max=EVENTS_EXAMINED_MAX,
         tree=tree,
     )
@@ -321,8 +329,8 @@ async def _registry_page(
         end = touched[-1].position
     pairs = await _pairs(services, touched, span, is_full)
     page = await _page_of(services, pairs, is_full=is_full)
-    if page.behind is None and end < span.last:
-        page.behind = end
+    if page.after_cursor is None and end < span.last:
+        page.after_cursor = end
     return page
 
 
@@ -424,7 +432,7 @@ async def _page_of(
         own = references_in(operations)
         text_bytes += sum(ref.bytes for ref in own)
         if is_full and found and text_bytes > TEXT_BYTES_MAX:
-            page.behind = last
+            page.after_cursor = last
             break
         found.append((pair, bool(own), operations))
         refs += own

@@ -106,8 +106,8 @@ async def runs_with_cause(
 ) -> tuple[list[Run], int | None]:
     """Return failed runs of this cause that match the query and that the caller may see, and the
     position after which the next page begins."""
-    behind = place.behind if place.behind >= 0 else None
-    window = ScanWindow(place.at, runs_counted_max(caller, words), behind, ascending)
+    after_cursor = place.after if place.after >= 0 else None
+    window = ScanWindow(place.at, runs_counted_max(caller, words), after_cursor, ascending)
     errors, following = await errors_of_cause(search, caller, query, words, cause, window)
     if len(errors) > limit:
         errors = errors[:limit]
@@ -134,7 +134,7 @@ async def errors_of_cause(
     cause = error_cause(cause)
     found = await search.errors(_failed(query), words, window, whole=caller.may("content"))
     errors = [error for error in found.errors if error_cause(error_line(error.text or "")) == cause]
-    return errors, found.behind
+    return errors, found.after_cursor
 
 
 def _failed(query: RunQuery) -> RunQuery:

@@ -44,10 +44,10 @@ async def runs_with_words(
 
     Without words, the runs match only conditions of the query, some of which no index supports.
     """
-    behind = place.behind if place.behind >= 0 else None
+    after_cursor = place.after if place.after >= 0 else None
     examined_max = LABELS_EXAMINED_MAX if words is None else WORDS_EXAMINED_MAX
-    examined = ScanWindow(place.at, examined_max, behind, ascending)
+    examined = ScanWindow(place.at, examined_max, after_cursor, ascending)
     found = await search.find(query, words, examined, limit=limit)
     known: dict[str, bool] = {}
     runs = [run for run in found.runs if await access.covers_run(caller, run, known)]
-    return runs, found.behind
+    return runs, found.after_cursor

@@ -99,10 +99,10 @@ async def list_timeline(
     if cursor is None:
         position = (await resolve_as_of(services, caller, at)).position
         place = Cursor(position, -1, counts_back_from=services.work.log.now())
-        behind = None
+        after_cursor = None
     else:
         place, cursor_fingerprint = read_cursor(cursor, log_id, await services.work.log.head())
-        position, behind = place.at, place.behind
+        position, after_cursor = place.at, place.after
     # Session names are resolved as of the first page, so that the query stays the same.
     criteria = await narrow_to_tree(
         services.work.registry, caller, await run_query(services, caller, query, place)
@@ -112,7 +112,13 @@ async def list_timeline(
         raise foreign_question()
     window = await log_window(services, caller, begin, end, head=position, known=place.window)
     bars, following = await _visible_bars(
-        services, caller, criteria, window, at=position, limit=query.limit, behind=behind
+        services,
+        caller,
+        criteria,
+        window,
+        at=position,
+        limit=query.limit,
+        after_cursor=after_cursor,
     )
     counts = await _buckets(services, caller, criteria.value_of("root"), window, query.buckets)
     stages = await services.run_bars.stages({bar.run_id: bar.version for bar in bars})
@@ -122,7 +128,7 @@ async def list_timeline(
         items=[view_of_bar(RunBarView, bar, stages) for bar in bars],
         next_cursor=(
             encode_cursor(
-                replace(place, behind=following, window=(window.after, window.until)),
+                replace(place, after=following, window=(window.after, window.until)),
                 log_id,
                 question,
             )
@@ -143,7 +149,7 @@ async def _visible_bars(
     *,
     at: int,
     limit: int,
-    behind: int | None,
+    after_cursor: int | None,
 ) -> tuple[list[RunBar], int | None]:
     """Return up to `limit` bars that the caller may see, and where the next page begins."""
     known: dict[str, bool] = {}
@@ -152,18 +158,23 @@ async def _visible_bars(
     while examined <= BARS_EXAMINED_MAX:
         at_once = limit + 1 if caller.sees_everything else max(limit + 1, BARS_DEFAULT)
         page = await services.run_bars.overlapping(
-            query, after=window.after, until=window.until, at=at, limit=at_once, behind=behind
+            query,
+            after=window.after,
+            until=window.until,
+            at=at,
+            limit=at_once,
+            after_cursor=after_cursor,
         )
         for bar in page:
             if len(found) == limit:
-                return found, behind
+                return found, after_cursor
             if await _covers(services, caller, bar, known):
                 found.append(bar)
-            behind = bar.created_position
+            after_cursor = bar.created_position
         if len(page) < at_once:
             return found, None
         examined += len(page)
-    return found, behind
+    return found, after_cursor
 
 
 async def _covers(

@@ -126,7 +126,7 @@ DESCENDANTS_MAX = 10_000
 # subquery, the planner has no other choice.
 _CHANGED_STREAMS = (
     "WITH page AS MATERIALIZED (SELECT stream, position, version FROM events"
-    " WHERE position > %(behind)s AND position <= %(until)s{of_tree}"
+    " WHERE position > %(after_cursor)s AND position <= %(until)s{of_tree}"
     " ORDER BY position LIMIT %(events_max)s),"
     " foremost AS MATERIALIZED (SELECT DISTINCT ON (stream) stream, position, version FROM page"
     " ORDER BY stream, position)"
@@ -225,12 +225,12 @@ class PostgresRegistry:
         *,
         at: int,
         limit: int,
-        behind: int | None = None,
+        after_cursor: int | None = None,
         ascending: bool = False,
     ) -> Sequence[Run]:
         """Return a page of runs, by position of creation."""
         moment = await self._moment(at)
-        page = page_of_runs(query, moment, limit, behind, ascending=ascending)
+        page = page_of_runs(query, moment, limit, after_cursor, ascending=ascending)
         return await self._page(*page, moment)
 
     async def _page(self, sql: str, values: Sequence[Any], moment: Moment) -> list[Run]:
@@ -334,16 +334,16 @@ class PostgresRegistry:
         *,
         after: int,
         until: int,
-        behind: int,
+        after_cursor: int,
         events_max: int,
         tree: str | None = None,
     ) -> ChangedStreams:
-        """Return the streams whose first change since `after` is at a position in (`behind`,
+        """Return the streams whose first change since `after` is at a position in (`after_cursor`,
         `until`]."""
         values = {
             "after": after,
             "until": until,
-            "behind": behind,
+            "after_cursor": after_cursor,
             "events_max": events_max,
             "tree": tree,
         }
@@ -402,7 +402,7 @@ def page_of_runs(
     query: RunQuery,
     moment: Moment,
     limit: int,
-    behind: int | None,
+    after_cursor: int | None,
     *,
     ascending: bool,
     columns: str = "run_id, version, state",
@@ -424,9 +424,9 @@ def page_of_runs(
         clauses, values = conditions_of_runs(query)
         clauses = ["created_position <= %s", *clauses]
         values = [moment.position, *values]
-        if behind is not None:
+        if after_cursor is not None:
             clauses.append(f"created_position {'>' if ascending else '<'} %s")
-            values.append(behind)
+            values.append(after_cursor)
         if live is not None:
             # By their ids: some may have been created long ago. `+ 0` and OFFSET keep the planner
             # from the index of creation.

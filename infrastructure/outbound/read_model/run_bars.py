@@ -87,12 +87,12 @@ class PostgresRunBars:
         until: int,
         at: int,
         limit: int,
-        behind: int | None = None,
+        after_cursor: int | None = None,
     ) -> Sequence[RunBar]:
         """Return the runs created within the range, by the index of creation, then the runs that
         were at work before it, by their ids."""
         # Runs created after `at` would be scanned and discarded.
-        last = min(until, at) if behind is None else min(until, at, behind - 1)
+        last = min(until, at) if after_cursor is None else min(until, at, after_cursor - 1)
         async with borrow_connection(self._pool) as connection:
             moment = await self._moments.find(connection, at)
             within = {"created_position > %s": after, "created_position <= %s": last}

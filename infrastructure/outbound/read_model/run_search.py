@@ -242,7 +242,7 @@ def _parts(
         indexed,
         moment,
         examined.runs_max,
-        examined.behind,
+        examined.after_cursor,
         ascending=examined.ascending,
         columns=columns,
     )

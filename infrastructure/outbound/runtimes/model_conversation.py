@@ -149,8 +149,8 @@ class _Conversation:
         self._unmeasured = 0
         self._measured = 0
         self._tokens = 0
-        self._said: list[str] = []
-        self._said_bytes = 0
+        self._message_parts: list[str] = []
+        self._message_bytes = 0
         self._calls: dict[str, tuple[ToolEntry, float]] = {}
         self._has_yielded = False
 
@@ -247,21 +247,21 @@ class _Conversation:
                     pass
 
     def _hear(self, text: str) -> None:
-        self._said.append(text)
-        self._said_bytes += len(text.encode(errors="surrogatepass"))
-        if self._said_bytes > MESSAGE_BYTES_MAX:
+        self._message_parts.append(text)
+        self._message_bytes += len(text.encode(errors="surrogatepass"))
+        if self._message_bytes > MESSAGE_BYTES_MAX:
             raise OutputLimitError(f"it wrote more than {MESSAGE_BYTES_MAX} bytes in one message")
 
-    def _take_said(self) -> MessageEntry | None:
-        text = replace_unstorable("".join(self._said))
-        self._said.clear()
-        self._said_bytes = 0
+    def _take_message(self) -> MessageEntry | None:
+        text = replace_unstorable("".join(self._message_parts))
+        self._message_parts.clear()
+        self._message_bytes = 0
         if len(text) * 4 > MESSAGE_BYTES_MAX:
             text = text.encode()[:MESSAGE_BYTES_MAX].decode(errors="ignore")
         return MessageEntry("assistant", text) if text.strip() else None
 
     async def _record_message(self) -> None:
-        message = self._take_said()
+        message = self._take_message()
         if message is not None:
             await self._entries.put(message)
 
@@ -312,7 +312,7 @@ class _Conversation:
 
     def _record_unfinished(self) -> None:
         """Record the text of an interrupted answer, and the calls without a result."""
-        message = self._take_said()
+        message = self._take_message()
         if message is not None:
             self._entries.put_last(message)
         for call, _ in self._calls.values():

@@ -35,10 +35,12 @@ class CountingRegistry(PostgresRegistry):
         *,
         at: int,
         limit: int,
-        behind: int | None = None,
+        after_cursor: int | None = None,
         ascending: bool = False,
     ) -> Sequence[Run]:
-        found = await super().runs(query, at=at, limit=limit, behind=behind, ascending=ascending)
+        found = await super().runs(
+            query, at=at, limit=limit, after_cursor=after_cursor, ascending=ascending
+        )
         self.given += len(found)
         return found
 
@@ -85,7 +87,7 @@ async def page_of_runs(
     session: str,
     *,
     run_id: UUID | None = None,
-    behind: int = -1,
+    after_cursor: int = -1,
     limit: int = 50,
     examined_max: int = 100,
     ascending: bool = False,
@@ -95,7 +97,7 @@ async def page_of_runs(
         Access(registry),
         caller("read", session=session, run_id=run_id),
         RunQuery(),
-        Cursor(head, behind),
+        Cursor(head, after_cursor),
         limit=limit,
         ascending=ascending,
         examined_max=examined_max,
@@ -107,22 +109,22 @@ async def page_of_runs(
 async def test_listing_of_few_continues_by_cursor(
     registry: CountingRegistry, head: int, examined_max: int, ascending: bool
 ) -> None:
-    behind: int | None = -1
+    after_cursor: int | None = -1
     pages = 0
     created: list[int] = []
-    while behind is not None:
+    while after_cursor is not None:
         registry.given = 0
         page = await page_of_runs(
             registry,
             head,
             "agent:main:o*",
-            behind=behind,
+            after_cursor=after_cursor,
             examined_max=examined_max,
             ascending=ascending,
         )
         assert registry.given <= examined_max
         created += [run.created_position for run in page.runs]
-        pages, behind = pages + 1, page.behind
+        pages, after_cursor = pages + 1, page.after_cursor
     assert len(created) == 3
     assert created == sorted(created, reverse=not ascending)
     assert pages == (RUNS + 3) // examined_max + 1
@@ -143,7 +145,9 @@ async def test_page_for_one_session_reads_no_other_trees(
     (child,) = [run.child_session_key for run in page.runs if run.child_session_key]
     own = await page_of_runs(registry, head, str(child), run_id=page.runs[-1].run_id)
     assert own.runs == page.runs[1:]
-    assert (await page_of_runs(registry, head, "agent:main:nobody", examined_max=1)).behind is None
+    assert (
+        await page_of_runs(registry, head, "agent:main:nobody", examined_max=1)
+    ).after_cursor is None
 
 
 async def test_caller_that_sees_everything_gets_whole_pages(
@@ -202,8 +206,8 @@ async def test_page_of_log_ends_at_its_bounds(
             else:
                 assert after < page.position <= min(end, after + passed_max)
                 after = page.position
-        behind = [item for item in expected if item > first]
-        assert seen == (behind[::-1] if newest_first else behind)
+        later = [item for item in expected if item > first]
+        assert seen == (later[::-1] if newest_first else later)
 
 
 async def test_events_of_a_run_are_found_anywhere(

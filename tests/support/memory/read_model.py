@@ -105,18 +105,18 @@ class MemoryRegistry:
         *,
         at: int,
         limit: int,
-        behind: int | None = None,
+        after_cursor: int | None = None,
         ascending: bool = False,
     ) -> Sequence[Run]:
         def found() -> list[Run]:
             rows = [row for row in self._store.runs_at(at).rows() if _is_asked_for(row, query)]
             rows.sort(key=lambda row: row.created_position, reverse=not ascending)
-            if behind is not None:
+            if after_cursor is not None:
                 rows = [
                     row
                     for row in rows
-                    if (row.created_position > behind) == ascending
-                    and row.created_position != behind
+                    if (row.created_position > after_cursor) == ascending
+                    and row.created_position != after_cursor
                 ]
             return [row.state for row in rows[:limit]]
 
@@ -214,7 +214,7 @@ class MemoryRegistry:
         *,
         after: int,
         until: int,
-        behind: int,
+        after_cursor: int,
         events_max: int,
         tree: str | None = None,
     ) -> ChangedStreams:
@@ -224,7 +224,7 @@ class MemoryRegistry:
             page = [
                 event.envelope
                 for event in self._store.events
-                if behind < event.envelope.position <= until
+                if after_cursor < event.envelope.position <= until
                 if tree is None or event.envelope.provenance.correlation == tree
             ][:events_max]
             first: dict[str, int] = {}

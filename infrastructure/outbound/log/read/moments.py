@@ -43,7 +43,8 @@ INSIDE = (
     " inside AS MATERIALIZED (SELECT stream FROM events"
     " WHERE position > (SELECT last_position FROM before) AND position <= %(at)s),"
     " changed AS MATERIALIZED (SELECT DISTINCT stream FROM inside"
-    f" WHERE stream > %(behind)s AND stream <> '{CONFIG_STREAM}' ORDER BY stream LIMIT %(limit)s)"
+    f" WHERE stream > %(after_cursor)s AND stream <> '{CONFIG_STREAM}'"
+    " ORDER BY stream LIMIT %(limit)s)"
     " SELECT before.last_position, (SELECT recorded_at FROM events WHERE position = %(at)s),"
     " changed.stream,"
     " CASE WHEN coalesce(one.version = base.version + 1, true) THEN base.state END, one.*"
@@ -102,7 +103,7 @@ async def moment_at(connection: LogConnection, position: int) -> Moment:
     stages: dict[UUID, Sequence[ReachedStage]] = {}
     after_stream = ""
     while True:
-        values = {"at": position, "behind": after_stream, "limit": STREAMS_AT_ONCE}
+        values = {"at": position, "after_cursor": after_stream, "limit": STREAMS_AT_ONCE}
         cursor = await connection.execute(INSIDE, values, binary=True, prepare=True)
         rows = await cursor.fetchall()
         end, recorded_at, last = int(rows[0][0]), rows[0][1], rows[-1][2]

@@ -58,7 +58,7 @@ class RecentEvents:
             return None
         return self._events[index].envelope.recorded_at
 
-    def behind(self, position: int) -> list[RecordedEvent]:
+    def after(self, position: int) -> list[RecordedEvent]:
         """Return the events after a position, or an empty list if the next one is no longer held.
 
         Positions have no gaps, so the index of an event follows from the first position.

@@ -289,7 +289,7 @@ class LogTail:
             if position >= self._position:
                 await self._grown_beyond(position, timeout_seconds=3600)
                 continue
-            events = self._recent.behind(position) or await self._read(position, limit=PAGE_EVENTS)
+            events = self._recent.after(position) or await self._read(position, limit=PAGE_EVENTS)
             if events:
                 yield events
                 position = events[-1].envelope.position

@@ -55,19 +55,19 @@ class RangeQueue:
         self._free = list(ranges)
         self._lock = Lock()
 
-    def take(self, *, behind: int | None = None) -> Iterator[Range]:
-        """Yield ranges until none is left. The first one follows position `behind`, if it is
+    def take(self, *, after: int | None = None) -> Iterator[Range]:
+        """Yield ranges until none is left. The first one follows position `after`, if it is
         free."""
         while True:
             with self._lock:
                 ahead = self._free[:AHEAD_MAX]
                 if not ahead:
                     return
-                following = (free for free in self._free if free.first - 1 == behind)
+                following = (free for free in self._free if free.first - 1 == after)
                 span = next(following, ahead[len(ahead) // 2])
                 self._free.remove(span)
             yield span
-            behind = span.last
+            after = span.last
 
 
 @dataclass(slots=True)

@@ -249,7 +249,7 @@ class _VerificationRun:
         queue = RangeQueue(ranges)
         beside = [queue.take() for _ in range(min(len(ranges), PROCESSES) - 1)]
         with RangeWorkers(self._conninfo, head, beside) as processes:
-            for findings in map(checker.check, queue.take(behind=first - 1)):
+            for findings in map(checker.check, queue.take(after=first - 1)):
                 yield findings
                 yield from processes.answers(wait=False)
             yield from processes.answers(wait=True)
