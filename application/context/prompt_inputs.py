@@ -32,14 +32,16 @@ def message_ingredients(run: Run, receipts: Sequence[ScriptReceipt]) -> tuple[In
     texts."""
     scripts = [
         Ingredient(
-            source=f"{SCRIPT_SOURCE}{item.id}", position=item.position, content=item.injected
+            source=f"{SCRIPT_SOURCE}{receipt.id}",
+            position=receipt.position,
+            content=receipt.injected,
         )
-        for item in injected_receipts(receipts)
-        if item.injected is not None
+        for receipt in injected_receipts(receipts)
+        if receipt.injected is not None
     ]
     task = Ingredient(source="task", position="task", content=run.task)
-    before = [item for item in scripts if item.position == "prepend"]
-    after = [item for item in scripts if item.position == "append"]
+    before = [ingredient for ingredient in scripts if ingredient.position == "prepend"]
+    after = [ingredient for ingredient in scripts if ingredient.position == "append"]
     return (*before, task, *after)
 
 

@@ -54,12 +54,12 @@ async def read_shared_spawn(work: UnitOfWork, run: Run) -> SharedSpawn | None:
         texts = await work.session_texts(requester)
     except ContentsErased:
         raise CannotShare(rules.SHARED_CONTEXT.refusal(_ERASED)) from None
-    values = [item.value for item in request.keys if item.value is not None]
+    values = [change.value for change in request.keys if change.value is not None]
     found = await work.contents.texts(values)
     changes = tuple(
-        SharedChange(key=item.key, value=texts.text_store.store("shared", found[item.value.id]))
-        for item in request.keys
-        if item.value is not None and item.value.id in found
+        SharedChange(key=change.key, value=texts.text_store.store("shared", found[change.value.id]))
+        for change in request.keys
+        if change.value is not None and change.value.id in found
     )
     return SharedSpawn(changes, texts)
 
@@ -159,20 +159,24 @@ async def _spawn_keys(
         return (), ()
     literals = tuple(
         SharedKey(
-            key=item.key, value=item.value, session_key=by, position=position, run_id=opened.run_id
+            key=change.key,
+            value=change.value,
+            session_key=by,
+            position=position,
+            run_id=opened.run_id,
         )
-        for item in request.keys
+        for change in request.keys
     )
     references = [
         SharedKey(
-            key=item.key,
-            value=(await work.run(item.run_id)).result,
+            key=reference.key,
+            value=(await work.run(reference.run_id)).result,
             kind="reference",
             session_key=by,
             position=position,
-            run_id=item.run_id,
+            run_id=reference.run_id,
         )
-        for item in request.references
+        for reference in request.references
     ]
     return literals, tuple(references)
 

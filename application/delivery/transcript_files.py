@@ -130,21 +130,21 @@ class TranscriptFileWriter:
         return found
 
     async def _write(self, queued: Sequence[_QueuedFile], *, are_left: bool = False) -> None:
-        files = [item.file for item in queued]
+        files = [queued_file.file for queued_file in queued]
         failures = await self._transcripts.write_files(files, are_left=are_left)
         written: list[DueFile] = []
-        for item, failure in zip(queued, failures, strict=True):
+        for queued_file, failure in zip(queued, failures, strict=True):
             if failure is None:
-                written.append(item.due)
+                written.append(queued_file.due)
             else:
                 text = "the transcript file of run %s cannot be written now: %s"
-                _log.error(text, item.due.run_id, failure.strerror)
+                _log.error(text, queued_file.due.run_id, failure.strerror)
         changed = await self._coordination.files_written(written)
         if changed:
             # Another server archived the run meanwhile, and may not have seen the file written
             # here.
             now = await self._read_runs(changed)
-            await self._transcripts.write_files([item.file for item in now])
+            await self._transcripts.write_files([queued_file.file for queued_file in now])
 
 
 def _due_file(run: Run) -> DueFile:

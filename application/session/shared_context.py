@@ -98,7 +98,9 @@ class ContextPatcher:
     ) -> tuple[SharedChange, ...]:
         """Return the keys that the patch changes."""
         now = {
-            item.key: item.value for item in effective_shared_keys(known) if item.value is not None
+            shared_key.key: shared_key.value
+            for shared_key in effective_shared_keys(known)
+            if shared_key.value is not None
         }
         touched = [now[key] for key in request.values if key in now]
         found = await self._work.contents.texts(touched)
@@ -116,9 +118,11 @@ class ContextPatcher:
 
 
 def _require_within_limits(known: Session | None, changes: list[SharedChange]) -> None:
-    gone = {item.key for item in changes if item.value is None}
-    left = tuple(item for item in effective_shared_keys(known) if item.key not in gone)
-    added = [(item.key, item.value.bytes) for item in changes if item.value is not None]
+    gone = {change.key for change in changes if change.value is None}
+    left = tuple(
+        shared_key for shared_key in effective_shared_keys(known) if shared_key.key not in gone
+    )
+    added = [(change.key, change.value.bytes) for change in changes if change.value is not None]
     refusal = limit_refusal(left, added, None) if added else None
     if refusal is not None:
         raise SharedContextTooLarge(refusal)

@@ -169,7 +169,7 @@ def _refs_of(request: SpawnRequested) -> list[ContentRef]:
         request.workspace_argument,
         request.dependencies_argument,
         request.requester.origin,
-        *(item.value for item in shared),
+        *(change.value for change in shared),
     )
     return [ref for ref in refs if ref is not None]
 
@@ -215,12 +215,12 @@ def _shared(
     If the original run has already shared its values with its family, only the new child gets them.
     Otherwise they would replace newer values of the family.
     """
-    names = [item.name for item in unbound if item.via == "reference"]
+    names = [dependency.name for dependency in unbound if dependency.via == "reference"]
     if shared is None and not names:
         return {}
     shared = shared or SharedContextRequest()
-    values = {item.key: read_json(texts.of(item.value) or "null") for item in shared.keys}
-    names += [item.key for item in shared.references]
+    values = {change.key: read_json(texts.of(change.value) or "null") for change in shared.keys}
+    names += [reference.key for reference in shared.references]
     references = {f"${name}": "reference" for name in names}
     is_for_child = shared.scope == "child" or (run.stage != "refused" and bool(values))
     return {

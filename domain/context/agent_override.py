@@ -114,8 +114,8 @@ def log_line(choice: OverrideChoice, mask: Callable[[str], str] = str) -> str | 
         f"{_arrow(candidate, mask)} (pri:{_number(candidate.priority)} {_mark(candidate)})"
         for candidate in choice.candidates
     )
-    result = f"winner: {_arrow(choice.winner, mask)}" if choice.winner else "none valid"
-    return f"[context-script] agentIdOverride candidates: [{shown}] → {result}"
+    verdict = f"winner: {_arrow(choice.winner, mask)}" if choice.winner else "none valid"
+    return f"[context-script] agentIdOverride candidates: [{shown}] → {verdict}"
 
 
 def _evaluate_candidate(

@@ -76,11 +76,11 @@ def argument_items(arg_map: Mapping[str, str], variables: SpawnVariables) -> tup
     Raises:
         ArgumentsTooLongError: An argument exceeds 131,071 bytes, or all of them exceed 1 MiB.
     """
-    items = tuple(f"{name}={text}" for name, text in argument_pairs(arg_map, variables))
-    sizes = [len(item.encode()) for item in items]
-    for item, size in zip(items, sizes, strict=True):
+    arguments = tuple(f"{name}={text}" for name, text in argument_pairs(arg_map, variables))
+    sizes = [len(argument.encode()) for argument in arguments]
+    for argument, size in zip(arguments, sizes, strict=True):
         if size > ARGUMENT_BYTES_MAX:
-            name = item.partition("=")[0][:80]
+            name = argument.partition("=")[0][:80]
             raise ArgumentsTooLongError(
                 f'argument "{name}" has {size} bytes, more than the {ARGUMENT_BYTES_MAX}'
                 ' allowed; use format "json" or remove it from argMap'
@@ -90,7 +90,7 @@ def argument_items(arg_map: Mapping[str, str], variables: SpawnVariables) -> tup
             f"the arguments have {sum(sizes)} bytes in total, more than the"
             f' {ARGUMENTS_BYTES_MAX} allowed; use format "json"'
         )
-    return items
+    return arguments
 
 
 def json_input(arg_map: Mapping[str, str], variables: SpawnVariables) -> str:

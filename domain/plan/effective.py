@@ -221,7 +221,7 @@ class _AgentValues:
 
 def _plain(value: object) -> JsonValue:
     if isinstance(value, tuple):
-        return [str(item) for item in value]
+        return [str(name) for name in value]
     assert value is None or isinstance(value, bool | str)
     return value
 

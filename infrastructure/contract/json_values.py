@@ -161,9 +161,9 @@ def _walk(value: Any, pointer: str, depth: int) -> Iterator[tuple[str, str, int]
     elif isinstance(value, dict):
         yield pointer, "", depth
         if depth <= DEPTH_MAX:
-            for key, item in value.items():
+            for key, member in value.items():
                 yield pointer, key, depth
-                yield from _walk(item, f"{pointer}/{escape_pointer(key)}", depth + 1)
+                yield from _walk(member, f"{pointer}/{escape_pointer(key)}", depth + 1)
     elif isinstance(value, list):
         yield pointer, "", depth
         if depth <= DEPTH_MAX:

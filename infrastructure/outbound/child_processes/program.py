@@ -35,8 +35,8 @@ class Program:
         if not self.argv or not self.argv[0]:
             raise ValueError("a program needs a command: argv is empty or its first item is")
         total = 0
-        for index, item in enumerate(self.argv):
-            total += _size(item, f"argv[{index}]")
+        for index, argument in enumerate(self.argv):
+            total += _size(argument, f"argv[{index}]")
         for name, value in self.env.items():
             if not name or "=" in name:
                 raise ValueError("the name of an environment variable is empty or contains '='")

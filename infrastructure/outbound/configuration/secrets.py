@@ -72,14 +72,14 @@ def _redact_value(value: Any, pointer: str, is_secret: bool, pointers: list[str]
     if set(value) == {_REFERENCE} or (is_secret and frozenset(value) in _REFERENCE_SHAPES):
         return dict(value)
     stored = {}
-    for key, item in value.items():
+    for key, member in value.items():
         inner = pointer + pointer_of([key])
-        is_plain = _is_number(item) and is_count_name(key)
-        if is_plain or (pointer.endswith("/argMap") and item in SPAWN_VARIABLES):
-            stored[key] = item
+        is_plain = _is_number(member) and is_count_name(key)
+        if is_plain or (pointer.endswith("/argMap") and member in SPAWN_VARIABLES):
+            stored[key] = member
         else:
             announced = is_secret or _names_a_secret(key, inner, pointer)
-            stored[key] = _redact_value(item, inner, announced, pointers)
+            stored[key] = _redact_value(member, inner, announced, pointers)
     return stored
 
 

@@ -119,12 +119,12 @@ def _check_value(value: Any, annotation: Any, path: KeyPath) -> Iterator[Unknown
         for index, item in enumerate(value):
             yield from _check_value(item, inner[0], (*path, index))
     elif origin is dict and isinstance(value, dict):
-        for key, item in value.items():
+        for key, member in value.items():
             if key == _INCLUDE:
                 message = "is not supported; put the content of the other file here"
                 yield pointer_of((*path, key)), message, None
             else:
-                yield from _check_value(item, inner[1], (*path, key))
+                yield from _check_value(member, inner[1], (*path, key))
     elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield from _check_section(value, annotation, path)
 

@@ -123,8 +123,8 @@ def _is_unchecked(path: ValuePath) -> bool:
 
 def _texts(value: Any, path: ValuePath) -> Iterator[tuple[ValuePath, str]]:
     if isinstance(value, dict):
-        for key, item in value.items():
-            yield from _texts(item, (*path, key))
+        for key, member in value.items():
+            yield from _texts(member, (*path, key))
     elif isinstance(value, list):
         for at, item in enumerate(value):
             yield from _texts(item, (*path, at))
@@ -140,10 +140,10 @@ def _resolve(
 ) -> Any:
     if isinstance(value, dict):
         return {
-            key: item
+            key: member
             if _is_resolved_at_use(key, path)
-            else _resolve(item, (*path, key), variables, warnings)
-            for key, item in value.items()
+            else _resolve(member, (*path, key), variables, warnings)
+            for key, member in value.items()
         }
     if isinstance(value, list):
         return [_resolve(item, (*path, at), variables, warnings) for at, item in enumerate(value)]

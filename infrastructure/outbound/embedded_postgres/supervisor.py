@@ -172,7 +172,7 @@ class PostgresSupervisor:
         sockets: data_directory.DirectoryView,
     ) -> subprocess.Popen[bytes]:
         settings = {**_SETTINGS, "unix_socket_directories": sockets.path}
-        arguments = [part for item in settings.items() for part in ("-c", "=".join(item))]
+        arguments = [part for setting in settings.items() for part in ("-c", "=".join(setting))]
         self._server = process.start_program(
             [str(installed.programs.directory / "postgres"), "-D", data.path, *arguments],
             installed.account,

@@ -26,8 +26,10 @@ def readable_span(span: Span, resource: Resource) -> ReadableSpan:
         parent=parent,
         resource=resource,
         attributes=span.attributes,
-        events=[Event(item.name, item.attributes, _nanoseconds(item.at)) for item in span.events],
-        links=[Link(_context(item.trace_id, item.span_id)) for item in span.links],
+        events=[
+            Event(event.name, event.attributes, _nanoseconds(event.at)) for event in span.events
+        ],
+        links=[Link(_context(link.trace_id, link.span_id)) for link in span.links],
         kind=SpanKind.INTERNAL,
         status=Status(StatusCode.UNSET if failure is None else StatusCode.ERROR, failure),
         start_time=_nanoseconds(span.began),

@@ -193,8 +193,8 @@ def find_run(client: "CommandClient", text: str) -> FoundRun:
     if not _may_be_id_prefix_or_key(name):
         return _choose_found(name, labelled)
     listing = client.items("/v1/runs", _agent_filter(name), limit=RUNS_SEARCHED_MAX)
-    known = {item.get("runId") for item in labelled}
-    others = [item for item in listing.items if item.get("runId") not in known]
+    known = {run.get("runId") for run in labelled}
+    others = [run for run in listing.items if run.get("runId") not in known]
     if listing.more and not labelled and not _is_child_key_in(name, others):
         raise CommandError(
             f"there are more than {RUNS_SEARCHED_MAX} runs to search: give the full id"
@@ -205,7 +205,7 @@ def find_run(client: "CommandClient", text: str) -> FoundRun:
 def _newest_with_label(client: "CommandClient", label: str) -> list[JsonObject]:
     """Return the newest runs with this label: enough to include one that was not refused."""
     listing = client.items("/v1/runs", {"label": label}, limit=LABELLED_FIRST)
-    if listing.more and all(item.get("status") == _REFUSED for item in listing.items):
+    if listing.more and all(run.get("status") == _REFUSED for run in listing.items):
         listing = client.items("/v1/runs", {"label": label}, limit=RUNS_SEARCHED_MAX)
     return listing.items
 
@@ -214,17 +214,17 @@ def _find_by_label(client: "CommandClient", name: ParsedRunName) -> list[JsonObj
     """Return runs with this label: enough to see whether all are of one child."""
     query = {"label": name.text}
     listing = client.items("/v1/runs", query, limit=LABELLED_FIRST)
-    if listing.more and _items_are_of_one_child(listing.items):
+    if listing.more and _runs_are_of_one_child(listing.items):
         listing = client.items("/v1/runs", query, limit=RUNS_SEARCHED_MAX)
-        if listing.more and _items_are_of_one_child(listing.items):
+        if listing.more and _runs_are_of_one_child(listing.items):
             raise CommandError(
                 f"more than {RUNS_SEARCHED_MAX} runs have that label: give the full id"
             )
     return listing.items
 
 
-def _items_are_of_one_child(items: list[JsonObject]) -> bool:
-    return len({item.get("childSessionKey") for item in items}) == 1
+def _runs_are_of_one_child(runs: list[JsonObject]) -> bool:
+    return len({run.get("childSessionKey") for run in runs}) == 1
 
 
 def _may_be_id_prefix_or_key(name: ParsedRunName) -> bool:
@@ -238,20 +238,20 @@ def _agent_filter(name: ParsedRunName) -> dict[str, str | int | None]:
     return {"agentId": parts[1]} if is_child_key and is_valid_agent_id(parts[1]) else {}
 
 
-def _is_child_key_in(name: ParsedRunName, items: list[JsonObject]) -> bool:
-    return any(item.get("childSessionKey") == name.text.lower() for item in items)
+def _is_child_key_in(name: ParsedRunName, runs: list[JsonObject]) -> bool:
+    return any(run.get("childSessionKey") == name.text.lower() for run in runs)
 
 
-def _choose_found(name: ParsedRunName, items: list[JsonObject]) -> FoundRun:
-    chosen = choose_run(name, [_run_names_of(item) for item in items])
+def _choose_found(name: ParsedRunName, runs: list[JsonObject]) -> FoundRun:
+    chosen = choose_run(name, [_run_names_of(run) for run in runs])
     return FoundRun(chosen.run_id, chosen.exact)
 
 
-def _run_names_of(item: JsonObject) -> RunNames:
+def _run_names_of(run: JsonObject) -> RunNames:
     return RunNames(
-        str(item.get("runId")),
-        item.get("label"),
-        item.get("childSessionKey"),
-        item.get("createdAt"),
-        item.get("status"),
+        str(run.get("runId")),
+        run.get("label"),
+        run.get("childSessionKey"),
+        run.get("createdAt"),
+        run.get("status"),
     )

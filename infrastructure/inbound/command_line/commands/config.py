@@ -160,7 +160,7 @@ def _describe_value(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(_describe_value(item) for item in value) or "none"
     if isinstance(value, dict):
-        return " ".join(f"{key}={_describe_value(item)}" for key, item in value.items())
+        return " ".join(f"{key}={_describe_value(member)}" for key, member in value.items())
     if value is None:
         return "-"
     text = value if isinstance(value, str) else json.dumps(value)

@@ -13,32 +13,34 @@ BAR_CELLS = 24
 
 def print_histogram(histogram: JsonObject) -> None:
     """Print the buckets of a histogram."""
-    items = [bucket for bucket in histogram.get("items") or () if isinstance(bucket, dict)]
-    print_listing(Listing(items, more=False), histogram_columns(items), Output.TABLE)
+    buckets = [bucket for bucket in histogram.get("items") or () if isinstance(bucket, dict)]
+    print_listing(Listing(buckets, more=False), histogram_columns(buckets), Output.TABLE)
 
 
-def histogram_columns(items: list[JsonObject]) -> tuple[TableColumn, ...]:
+def histogram_columns(buckets: list[JsonObject]) -> tuple[TableColumn, ...]:
     """Return the columns. The bucket with the most events has the longest bar."""
-    most = max((_events(item) for item in items), default=0) or 1
+    most = max((_events(bucket) for bucket in buckets), default=0) or 1
     sign = signs_for(getattr(sys.stdout, "encoding", None)).works
 
-    def bar(item: Item) -> str:
-        events = _events(item)
+    def bar(bucket: Item) -> str:
+        events = _events(bucket)
         return sign * max(1, round(events * BAR_CELLS / most)) if events else ""
 
     return (
         TableColumn("FROM", value_of("firstPosition"), right=True),
         TableColumn("TO", value_of("lastPosition"), right=True),
-        TableColumn("SINCE", lambda item: format_instant(item.get("since") or item.get("firstAt"))),
+        TableColumn(
+            "SINCE", lambda bucket: format_instant(bucket.get("since") or bucket.get("firstAt"))
+        ),
         TableColumn("EVENTS", value_of("events"), right=True),
         TableColumn("", bar),
-        TableColumn("ENDED", lambda item: _counts(item.get("outcomes")), folds=True),
-        TableColumn("REFUSED BY", lambda item: _counts(item.get("rules")), folds=True),
+        TableColumn("ENDED", lambda bucket: _counts(bucket.get("outcomes")), folds=True),
+        TableColumn("REFUSED BY", lambda bucket: _counts(bucket.get("rules")), folds=True),
     )
 
 
-def _events(item: Item) -> int:
-    events = item.get("events")
+def _events(bucket: Item) -> int:
+    events = bucket.get("events")
     return events if isinstance(events, int) else 0
 
 

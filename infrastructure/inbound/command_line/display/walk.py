@@ -88,7 +88,7 @@ class WalkState:
         return self.steps[self.place - 1] if self.place else None
 
 
-def walk_of(items: Sequence[JsonObject]) -> WalkState:
+def walk_of(entries: Sequence[JsonObject]) -> WalkState:
     """Return a walk at the first of these entries of a history.
 
     The entries begin with the run's first event.
@@ -98,10 +98,10 @@ def walk_of(items: Sequence[JsonObject]) -> WalkState:
     """
     steps: list[WalkStep] = []
     state: Any = {}
-    for item in items:
+    for entry in entries:
         try:
-            after = apply_patch(item["changes"], state, operations_max=PATCH_OPERATIONS_MAX)
-            steps.append(_step(item, state, after))
+            after = apply_patch(entry["changes"], state, operations_max=PATCH_OPERATIONS_MAX)
+            steps.append(_step(entry, state, after))
         except (PatchError, KeyError, TypeError, ValueError) as error:
             raise CommandError(f"the history of the run cannot be read: {error}") from None
         state = after
@@ -110,14 +110,14 @@ def walk_of(items: Sequence[JsonObject]) -> WalkState:
     return WalkState(tuple(steps))
 
 
-def _step(item: JsonObject, before: JsonObject, after: JsonObject) -> WalkStep:
+def _step(entry: JsonObject, before: JsonObject, after: JsonObject) -> WalkStep:
     changed = [name for name in (*after, *before) if before.get(name) != after.get(name)]
-    actor = item.get("actor") or {}
+    actor = entry.get("actor") or {}
     return WalkStep(
-        position=int(item["position"]),
-        version=int(item["version"]),
-        type=str(item["type"]),
-        recorded_at=str(item["recordedAt"]),
+        position=int(entry["position"]),
+        version=int(entry["version"]),
+        type=str(entry["type"]),
+        recorded_at=str(entry["recordedAt"]),
         actor=str(actor.get("session") or actor.get("token") or actor.get("kind") or ""),
         state=after,
         changes=tuple((name, before.get(name), after.get(name)) for name in dict.fromkeys(changed)),

@@ -63,20 +63,22 @@ def diff(given: Annotated[OperationOptions, OptionsOf("getDiff")], *, api: ApiOp
     """
     with api.client() as client:
         query = given.query(client, without=("limit",))
-        items, page = _read_diff(client, dict(query), given["limit"])
+        changes, page = _read_diff(client, dict(query), given["limit"])
     span = {name: page.get(name) for name in _SPAN}
     revisions = [span["fromConfigRevision"], span["toConfigRevision"]]
     more = page.get("nextCursor") is not None
-    by_verdict = {name: [item for item in items if item["change"] == name] for name in _VERDICTS}
+    by_verdict = {
+        name: [change for change in changes if change["change"] == name] for name in _VERDICTS
+    }
     if api.output is Output.TABLE:
-        _print_changes(items, span, page.get("nextCursor"))
+        _print_changes(changes, span, page.get("nextCursor"))
     elif not print_document(
         {**span, **by_verdict, "more": more, "nextCursor": page.get("nextCursor")}, api.output
     ):
-        for item in items:
-            print_json_line(item)
+        for change in changes:
+            print_json_line(change)
     is_whole = not any(query[name] for name in ("runId", "session", "tree"))
-    if items or more or (is_whole and revisions[0] != revisions[1]):
+    if changes or more or (is_whole and revisions[0] != revisions[1]):
         raise typer.Exit(DIFFERS)
 
 
@@ -84,21 +86,21 @@ def _read_diff(
     client: "CommandClient", query: JsonObject, limit: int
 ) -> tuple[list[JsonObject], JsonObject]:
     """Return up to `limit` items, and the last page that was read."""
-    items: list[JsonObject] = []
+    changes: list[JsonObject] = []
     while True:
-        query["limit"] = min(PAGE_ITEMS, limit - len(items))
+        query["limit"] = min(PAGE_ITEMS, limit - len(changes))
         page = client.get("/v1/diff", query).value
-        items += _diff_items(page)
+        changes += _diff_items(page)
         query["cursor"] = page.get("nextCursor")
-        if query["cursor"] is None or len(items) >= limit:
-            return items, page
+        if query["cursor"] is None or len(changes) >= limit:
+            return changes, page
 
 
-def _print_changes(items: Sequence[JsonObject], span: Item, following: str | None) -> None:
-    if items:
-        print_table(items, _DIFF_COLUMNS)
+def _print_changes(changes: Sequence[JsonObject], span: Item, following: str | None) -> None:
+    if changes:
+        print_table(changes, _DIFF_COLUMNS)
     counts = ", ".join(
-        f"{sum(item['change'] == name for item in items)} {name}" for name in _VERDICTS
+        f"{sum(change['change'] == name for change in changes)} {name}" for name in _VERDICTS
     )
     print_note(f"pos:{span['fromPosition']} to pos:{span['toPosition']}: {counts}")
     revisions = [span["fromConfigRevision"], span["toConfigRevision"]]
@@ -112,13 +114,13 @@ def _print_changes(items: Sequence[JsonObject], span: Item, following: str | Non
 
 
 def _diff_items(page: JsonObject) -> list[JsonObject]:
-    items = []
+    changes = []
     for name in _VERDICTS:
         changed = page.get(name)
         if not isinstance(changed, list):
             raise CommandError("the answer is not a diff from a spawnlog server: check --url")
-        items += [{"change": name, **item} for item in changed]
-    return items
+        changes += [{"change": name, **change} for change in changed]
+    return changes
 
 
 def show_history(
