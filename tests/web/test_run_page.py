@@ -207,6 +207,7 @@ def test_refused_run_names_its_setting_and_who_held_the_places(
             link = held.get_by_role("link", name=f"child-{number}")
             expect(link).to_have_attribute("href", re.compile(run_id))
         expect(refusal).to_contain_text("Now 5 of 5 places are taken.")
+        assert faults_for_a_screen_reader(page) == []
         again = refusal.get_by_role("button", name="Spawn it again")
         again.click()
         expect(refusal.get_by_role("status")).to_contain_text("max active children")
