@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { isNaming, linesOf, membersOf, realDifferences, reads } from './sides'
+import { isJudgedForBoth, isNaming, linesOf, membersOf, realDifferences, reads } from './sides'
 
 test('members are compared whatever the order of what is in them, and what is erased is not the same', () => {
   const members = membersOf({ a: { x: 1, y: [2] }, b: 'one', gone: null }, { a: { y: [2], x: 1 }, b: 'two', gone: null, c: 3 }, ['gone'])
@@ -14,6 +14,11 @@ test('a diff loses the names of its files and keeps lines that look like them', 
     { kind: 'added', text: '+++ new' },
     { kind: 'kept', text: ' kept' },
   ])
+})
+
+test('a rule that was not judged for one run was not decided for both', () => {
+  const side = (result: 'passed' | 'refused' | 'not_judged') => ({ result, compared: null, text: '', configRevision: 1 })
+  expect([isJudgedForBoth({ left: side('refused'), right: side('passed') }), isJudgedForBoth({ left: side('not_judged'), right: side('passed') }), isJudgedForBoth({ left: null, right: side('passed') })]).toEqual([true, false, false])
 })
 
 test('values that are no text read as JSON', () => {

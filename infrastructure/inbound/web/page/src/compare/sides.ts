@@ -1,6 +1,6 @@
 // Two sides next to each other, member by member.
 
-import type { ComparedPartView } from '../api/shapes'
+import type { ComparedDecisionView, ComparedPartView } from '../api/shapes'
 
 export interface Member {
   name: string
@@ -33,6 +33,11 @@ export function realDifferences(members: Member[]): Member[] {
 /** Whether a part of a prompt only names the run: its label and its sessions. */
 export function isNaming(part: Pick<ComparedPartView, 'of' | 'source' | 'verdict'>): boolean {
   return part.of === 'systemPrompt' && part.source === 'session' && part.verdict === 'different'
+}
+
+/** Whether a rule was decided for both runs: after a refusal the rules are not. */
+export function isJudgedForBoth({ left, right }: Pick<ComparedDecisionView, 'left' | 'right'>): boolean {
+  return [left, right].every((side) => side !== null && side.result !== 'not_judged')
 }
 
 /** A member's value for reading; nothing for what is not there. */
