@@ -65,7 +65,8 @@ export function wayOut(refusal: Refusal, pointer: string | null): WayOut | null 
   const [value, wanted] = valuesOf(refusal)
   return {
     step: way.step,
-    setting: pointer === null ? (way.setting ?? null) : keyOf(pointer),
+    setting: pointer !== null ? keyOf(pointer)
+      : ((refusal.compared?.['from'] === 'agent' ? way.setting?.replace('agents.defaults', 'agents.list[]') : way.setting) ?? null),
     value,
     change: pointer === null || wanted === undefined ? null : {
       pointer, value: wanted, name: refusal.rule === 'allow_agents' ? `${String(refusal.compared?.['targetAgentId'])} is allowed` : JSON.stringify(wanted),
