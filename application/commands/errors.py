@@ -16,7 +16,7 @@ from application.log.event_log import LogUnavailableError
 from application.log.texts import ContentsErased
 from application.session.shared_context import SharedContextTooLarge
 from application.session.transcript import TranscriptTooLarge
-from application.spawn.respawn import CannotRespawn, OriginalErased
+from application.spawn.respawn import CannotRespawn, OriginalErased, RevisionNotFound
 from domain.run.continuation import CannotYield, QueueFull, SteeredTooSoon, SteerTooLong
 from domain.run.effects import NothingParked
 from domain.session.decide import ContextMoved, NotSpawnedHere, TranscriptStoredHere
@@ -30,6 +30,7 @@ ERROR_CODES: Mapping[type[Exception], str] = {
     ContentsErased: "erased",
     CannotRespawn: "cannot_respawn",
     OriginalErased: "erased",
+    RevisionNotFound: "not_found",
     NothingRecorded: "cannot_respawn",
     RecordErased: "erased",
     RunIsActive: "run_active",

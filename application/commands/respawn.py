@@ -149,7 +149,7 @@ async def respawn(
     if body.config_revision is not None and not (caller.sees_everything or caller.may("admin")):
         raise QueryError(
             "not_permitted",
-            'configRevision needs a token for all sessions, or the scope "admin"; omit it',
+            'naming a configuration revision needs a token for all sessions, or the scope "admin"',
         )
     if body.transcript is not None:
         require_scope(caller, "content")

@@ -40,6 +40,10 @@ class CannotRespawn(Rejected):
     alternatives."""
 
 
+class RevisionNotFound(CannotRespawn):
+    """The configuration revision that the respawn names does not exist."""
+
+
 class OriginalErased(CannotRespawn):
     """Texts that the respawn needs were erased."""
 
@@ -282,12 +286,12 @@ async def read_chosen_revision(work: UnitOfWork, revision: int) -> PinnedConfigu
     """Return an earlier revision to decide a spawn under.
 
     Raises:
-        CannotRespawn: If it does not exist, was erased, cannot be read, or maps session keys
-            differently.
+        RevisionNotFound: If it does not exist.
+        CannotRespawn: If it was erased, cannot be read, or maps session keys differently.
     """
     current = work.configurations.current()
     if revision > current.revision:
-        raise CannotRespawn(
+        raise RevisionNotFound(
             f"configuration revision {revision} does not exist; the newest is {current.revision}"
         )
     try:

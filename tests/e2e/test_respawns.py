@@ -175,8 +175,8 @@ def test_chosen_revision_decides(server: Server) -> None:
     assert run["configRevision"] == first["configRevision"]
     (payload,) = server.payloads(run["runId"], "SpawnRequested")
     assert (payload["facts"]["maxChildren"], payload["respawn"]["isRevisionChosen"]) == (CAP, True)
-    ahead = cannot(server, first["runId"], configRevision=10_000)
-    assert "configuration revision 10000 does not exist" in ahead
+    ahead = problem_of(respawn(server, first["runId"], configRevision=10_000), 404, "not_found")
+    assert "configuration revision 10000 does not exist" in ahead["detail"]
 
 
 @pytest.mark.server
