@@ -94,6 +94,8 @@ def _inspect(url: str, failure: str, advice: str = "") -> FoundDatabase:
     try:
         database = inspect_database(url)
     except (psycopg.Error, ValueError) as error:
+        if "no password supplied" in str(error):
+            advice = "; set PGPASSWORD, or use a .pgpass file"
         reason = crowding_advice(error) or f"{first_line(error)}{advice}"
         raise UserError(f"{failure}: {reason}") from error
     require_known_revision(database.revision)
