@@ -78,7 +78,9 @@ def test_sums_include_what_runs_now(page: Page, server: Server) -> None:
     )
     server.note("summed")
     page.goto("/ui/runs?label=summed")
-    expect(page.get_by_text("1 run · 64.0 k tokens · $0.1460 · 1 running, so far")).to_be_visible()
+    expect(
+        page.get_by_text("1 run · 64.0 k tokens · $0.1460 · with 1 running so far")
+    ).to_be_visible()
     page.goto("/ui/tree/main")
     row = page.get_by_role("treegrid").get_by_role("row").filter(has_text="summed")
     expect(row).to_contain_text("64.0 k")

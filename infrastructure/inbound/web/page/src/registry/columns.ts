@@ -40,7 +40,7 @@ export const SHORT_COLUMNS: readonly ShortColumn[] = [
 ]
 /** The same on a phone: the task or the error is on a second line. */
 export const TWO_LINE_COLUMNS: readonly ShortColumn[] = [
-  { id: 'status', name: 'Status', width: '6rem' },
+  { id: 'status', name: 'Status', width: '6.5rem' },
   { id: 'label', name: 'Run', width: 'minmax(5rem, 1fr)' },
   { id: 'cost', name: 'Cost', width: '4.2rem' },
   { id: 'task', name: 'Task or error', width: '0', isBelow: true },

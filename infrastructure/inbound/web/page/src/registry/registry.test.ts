@@ -24,7 +24,7 @@ test.each<[Partial<RunTotalsView>, string, string]>([
   ],
   [
     { runs: 5, inputTokens: 30, estimatedCostUsd: 0.5, models: 1, statuses: { done: 2, running: 3 } },
-    '5 runs · 30 tokens · $0.5000 · 3 running, so far',
+    '5 runs · 30 tokens · $0.5000 · with 3 running so far',
     '30 tokens in, 0 out. The cost is estimated from the configured prices.',
   ],
   [{ runs: 3, statuses: { running: 3 } }, '3 runs', ''],

@@ -30,6 +30,6 @@ export function headLine(totals: RunTotalsView, isLive: boolean): HeadLine {
   }
   if (missing !== '') hints.push(`${missing}.`)
   const running = totals.statuses.running ?? 0
-  if (running > 0 && parts.length > 1) parts.push(isLive ? `${count(running)} running, so far` : `without ${count(running)} running`)
+  if (running > 0 && parts.length > 1) parts.push(`${isLive ? 'with' : 'without'} ${count(running)} running${isLive ? ' so far' : ''}`)
   return { text: parts.join(' · '), hint: hints.join(' ') }
 }
