@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -13,6 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 from infrastructure.contract.errors import UserError
 from infrastructure.contract.operations import ExportOptions, ServeOptions, VerifyOptions
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
+from infrastructure.outbound.identity.data_directory import DataDirectory
 from infrastructure.outbound.log.schema.migrate import migrate
 from infrastructure.outbound.log.schema.revision import newest_revision
 from infrastructure.server import operations
@@ -121,6 +123,9 @@ def test_missing_log_is_not_replaced_by_empty_one(
     with pytest.raises(UserError, match=r"there is no log in .*; give --data-dir, or"):
         command(ServeOptions(data_dir=tmp_path))
     assert list(tmp_path.iterdir()) == []
+    DataDirectory(tmp_path).record_log(uuid4(), "external")
+    with pytest.raises(UserError, match=r"has its log .* in an external database; start with"):
+        command(ServeOptions(data_dir=tmp_path))
 
 
 @pytest.mark.parametrize("command", [operations.migrate, operations.rebuild])
