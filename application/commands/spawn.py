@@ -71,7 +71,9 @@ SPAWN_OPTIONS: dict[str, Option | None] = {
     ),
     "dependsOn": Option(
         metavar="RUN",
-        help="Start when this earlier run (label or id) has succeeded; may be repeated.",
+        means="runs",
+        help="Start when this earlier run (label or id) has succeeded; may be repeated. With any"
+        ' outcome: \'{"run": "NAME", "require": "ended"}\'.',
     ),
     "chainAfter": Option(metavar="RUN", help="One more run (label or id) to wait for."),
     "requester.channel": Option(help="Channel of the requester, such as slack."),

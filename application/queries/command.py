@@ -9,7 +9,9 @@ from typing import Any, Literal
 
 from domain.values.moments import MOMENT_FORMS
 
-Meaning = Literal["run", "requester", "duration", "moment", "files", "objects", "events", "stdin"]
+Meaning = Literal[
+    "run", "requester", "duration", "moment", "files", "objects", "events", "stdin", "runs"
+]
 COMMAND_ITEMS_MAX = 10_000
 """Maximum number of items in a list on the command line, read in as many pages as needed."""
 
@@ -26,7 +28,8 @@ class Option:
         means: How the value is read: `run` is the name of a run; `requester` a session or `me`;
             `duration` is converted to seconds; `moment` may be a time of the terminal's zone;
             `files` are attached; `objects` are JSON objects, files of them, or `-` for standard
-            input; `events` are event types; `stdin` is a text, or `-` for standard input.
+            input; `events` are event types; `stdin` is a text, or `-` for standard input;
+            `runs` are names of runs, or JSON objects.
         offers: Accepted values, if they differ from those of the model.
         minimum: Replaces the minimum of the model; `maximum` likewise.
         variable: Environment variable that supplies the default.

@@ -106,6 +106,7 @@ def test_outcome_comes_first_and_tabs_remember(page: Page, server: Server) -> No
     expect(result).to_contain_text("The **high** tide")
     expect(page.get_by_role("tab", name="Conversation")).to_have_attribute("aria-selected", "true")
     conversation = page.get_by_role("list", name="Conversation")
+    expect(conversation.locator("> li").first).to_be_visible()
     page.keyboard.press("j")
     expect(conversation.locator("> li").first).to_be_focused()
     call = conversation.get_by_role("group")

@@ -137,6 +137,8 @@ class Parameter:
                 return read_attachments(value)
             case "objects":
                 return parse_shared_context(value)
+            case "runs":
+                return [_json(name, self.flag) if name.startswith("{") else name for name in value]
             case "events":
                 if any("," in name for name in value):
                     raise CommandError(f"give one type with each {self.flag}")

@@ -105,10 +105,17 @@ def post_or_print_refusal(
 def print_accepted(accepted: JsonObject, fields: Mapping[str, object]) -> None:
     """Print these fields of an accepted request for a person, with its warnings."""
     print_fields(fields)
-    for warning in accepted.get("warnings") or ():
+    for warning in _warnings(accepted):
         print_fields({"warning": warning})
-    if accepted.get("modelApplied") is False:
-        print_fields({"warning": "the requested model is not used"})
+
+
+def _warnings(accepted: JsonObject) -> list[str]:
+    """Return the warnings of an accepted request."""
+    not_applied = accepted.get("modelApplied") is False
+    return [
+        *map(str, accepted.get("warnings") or ()),
+        *(["the requested model is not used"] if not_applied else []),
+    ]
 
 
 def follow_run(
@@ -125,6 +132,8 @@ def follow_run(
     shows_progress = not quiet and output is Output.TABLE and sys.stderr.isatty()
     run_id = str(accepted.get("runId"))
     note(f"run {printable_line(run_id)} is accepted; waiting for its announcement")
+    for warning in _warnings(accepted):
+        note(f"warning: {printable_line(warning, 2000)}")
     try:
         if shows_progress:
             _show_progress(client, run_id, accepted.get("label"))

@@ -273,6 +273,28 @@ def test_wait_shows_result_of_new_run(path: str, spawnlog: Command, accepting: R
     assert "ended as failed: the harbour is closed" in result.stderr
 
 
+@every_submit
+def test_wait_shows_warnings_of_the_request(
+    path: str, spawnlog: Command, accepting: RecordedApi
+) -> None:
+    accepting.on("GET", f"/v1/runs/{SECOND}", ended())
+    result = spawnlog(*SUBMITS[path], "--wait")
+    assert result.stdout == "12 words\n"
+    assert "warning: thinking is not used\n" in result.stderr
+    assert "warning: the requested model is not used\n" in result.stderr
+    assert "warning" not in spawnlog(*SUBMITS[path], "--wait", "-q").stderr
+
+
+def test_dependency_with_any_outcome_is_an_object(
+    spawnlog: Command, accepting: RecordedApi
+) -> None:
+    any_outcome = {"run": "review", "require": "ended"}
+    flags = ("--depends-on", "research", "--depends-on", json.dumps(any_outcome))
+    spawnlog("spawn", "Count", *flags)
+    assert accepting.asked[0].body["dependsOn"] == ["research", any_outcome]
+    assert "--depends-on takes JSON" in spawnlog("spawn", "Count", "--depends-on", "{x").stderr
+
+
 @pytest.mark.server
 def test_wait_lasts_until_announced(spawnlog: Command, accepting: RecordedApi) -> None:
     run = f"/v1/runs/{SECOND}"
@@ -297,7 +319,7 @@ STDERR = {"text": "standard error:\nmodel not found", "source": "stderr"}
     ("result", "shown", "hidden"),
     [
         (None, ["the run has no result", "model not found"], []),
-        ("12 words", ["12 words"], ["model"]),
+        ("12 words", ["12 words"], ["model not found"]),
     ],
 )
 def test_wait_shows_notes_on_output(
