@@ -130,28 +130,28 @@ def _commanded(name: str, data: Path, events: int) -> Figure:
 
 def measured_copies(folder: Path, data: Path, events: int) -> list[Figure]:
     """Measure an export of the log with all texts, and the import of the file."""
-    file, other = folder / "log.ndjson", folder / "imported"
-    other.mkdir(mode=0o711)
+    file, directory = folder / "log.ndjson", folder / "imported"
+    directory.mkdir(mode=0o711)
     # Made beforehand, because the creation of a database is not measured.
-    open_database(None, other / "postgres").close()
+    open_database(None, directory / "postgres").close()
     whole = ("--out", str(file), "--contents", "--transcripts", "--data-dir", str(data))
     figures = [
         _timed("export, as a command", events, "export", *whole),
         _timed("verification of the file, as a command", events, "verify", str(file)),
-        _timed("import, as a command", events, "import", str(file), "--data-dir", str(other)),
+        _timed("import, as a command", events, "import", str(file), "--data-dir", str(directory)),
     ]
     size = Figure("in the file", "bytes an event", round(file.stat().st_size / events, 1))
     file.unlink()
     return [*figures, size]
 
 
-def _timed(what: str, events: int, name: str, *arguments: str) -> Figure:
+def _timed(measured: str, events: int, name: str, *arguments: str) -> Figure:
     began = time.perf_counter()
     status = _asked(name, *arguments)()
     seconds = time.perf_counter() - began
     if status != 0:
         raise RuntimeError(f"spawnlog log {name} ended with {status} on a generated history")
-    return _rate(what, events, seconds)
+    return _rate(measured, events, seconds)
 
 
 def _asked(name: str, *arguments: str) -> Callable[[], int]:

@@ -61,31 +61,35 @@ def _diff(subject: Subject) -> str:
 
 PathOf = Callable[[Subject], str]
 AS_OF: Mapping[str, PathOf] = {
-    "registry page": lambda one: f"/v1/runs?at=pos:{one.position}&limit=50",
-    "run": lambda one: f"/v1/runs/{one.run_id}?at=pos:{one.position}",
-    "session": lambda one: f"/v1/sessions/{one.session}?at=pos:{one.position}",
-    "tree": lambda one: f"/v1/sessions/{one.session}/tree?at=pos:{one.position}",
-    "inbox": lambda one: f"/v1/sessions/{one.session}/announcements?at=pos:{one.position}",
-    "lanes": lambda one: f"/v1/lanes?at=pos:{one.position}",
-    "agents": lambda one: f"/v1/agents?requester={one.session}&at=pos:{one.position}",
-    "history of a run": lambda one: f"/v1/runs/{one.run_id}/history?at=pos:{one.position}",
-    "explanation of a run": lambda one: f"/v1/runs/{one.run_id}/explain?at=pos:{one.position}",
+    "registry page": lambda moment: f"/v1/runs?at=pos:{moment.position}&limit=50",
+    "run": lambda moment: f"/v1/runs/{moment.run_id}?at=pos:{moment.position}",
+    "session": lambda moment: f"/v1/sessions/{moment.session}?at=pos:{moment.position}",
+    "tree": lambda moment: f"/v1/sessions/{moment.session}/tree?at=pos:{moment.position}",
+    "inbox": lambda moment: f"/v1/sessions/{moment.session}/announcements?at=pos:{moment.position}",
+    "lanes": lambda moment: f"/v1/lanes?at=pos:{moment.position}",
+    "agents": lambda moment: f"/v1/agents?requester={moment.session}&at=pos:{moment.position}",
+    "history of a run": lambda moment: f"/v1/runs/{moment.run_id}/history?at=pos:{moment.position}",
+    "explanation of a run": lambda moment: (
+        f"/v1/runs/{moment.run_id}/explain?at=pos:{moment.position}"
+    ),
     "diff of a run": lambda run: f"{_diff(run)}&runId={run.run_id}",
-    "diff of a tree": lambda one: f"{_diff(one)}&tree={one.session}",
+    "diff of a tree": lambda moment: f"{_diff(moment)}&tree={moment.session}",
     f"diff of the registry, {DIFF_EVENTS} events": _diff,
-    "moment": lambda one: f"/v1/moments?at={one.at}",
+    "moment": lambda moment: f"/v1/moments?at={moment.at}",
 }
 """Reads as of a moment."""
 WHOLE: Mapping[str, PathOf] = {
     "run, now": lambda run: f"/v1/runs/{run.run_id}",
     "registry page, now": lambda _: "/v1/runs?limit=50",
     "timeline, 50 bars and 100 buckets": lambda _: "/v1/timeline?limit=50&buckets=100",
-    "timeline as of then": lambda one: f"/v1/timeline?limit=50&buckets=100&to=pos:{one.position}",
-    "histogram by position": lambda one: (
-        f"/v1/events/histogram?buckets=100&by=position&to=pos:{one.position}"
+    "timeline as of then": lambda moment: (
+        f"/v1/timeline?limit=50&buckets=100&to=pos:{moment.position}"
     ),
-    "histogram by time": lambda one: (
-        f"/v1/events/histogram?buckets=100&by=time&to=pos:{one.position}"
+    "histogram by position": lambda moment: (
+        f"/v1/events/histogram?buckets=100&by=position&to=pos:{moment.position}"
+    ),
+    "histogram by time": lambda moment: (
+        f"/v1/events/histogram?buckets=100&by=time&to=pos:{moment.position}"
     ),
 }
 """Reads of the whole log, or of the current state."""

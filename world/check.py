@@ -78,7 +78,7 @@ def check(history: History) -> dict[str, list[str]]:
 def summary(history: History) -> str:
     """Return how many events and calls were checked, by kind and status."""
     kinds = Counter(
-        f"{call.what} {'?' if call.status is None else call.status}" for call in history.calls
+        f"{call.kind} {'?' if call.status is None else call.status}" for call in history.calls
     )
     result = ", ".join(f"{kind}: {count}" for kind, count in sorted(kinds.items()))
     return f"{len(history.events)} events, {len(history.calls)} calls ({result})"

@@ -288,8 +288,8 @@ def main() -> int:
     if arguments.faults:
         return _seeds_of_faults(arguments.seeds)
     fault = Fault[arguments.fault] if arguments.fault else None
-    one = arguments.seed
-    seeds = range(1, arguments.seeds + 1) if one is None else (one,)
+    base_seed = arguments.seed
+    seeds = range(1, arguments.seeds + 1) if base_seed is None else (base_seed,)
     runs = events = failed = 0
     happened: Counter[str] = Counter()
     for seed in seeds:

@@ -166,7 +166,7 @@ class Load:
         faults = []
         if None in first or len(held) != cap:
             faults.append(f"at the end {len(held)} of {cap} places were free: {first}, {more}")
-        statuses = {status for what, status in self.known.answers if what == "spawn"}
+        statuses = {status for kind, status in self.known.answers if kind == "spawn"}
         if wrong := statuses - SPAWNS_OF_A_STORM:
             faults.append(f"spawns were answered with {wrong}")
         return faults

@@ -112,7 +112,7 @@ class ChildPreparer:
 
     async def _meet(self, child: "_Child", need: Need, *, records: bool) -> None:
         preparation, facts = child.preparation, child.facts
-        match need.what:
+        match need.fact:
             case "agent":
                 if preparation.agent.context_scripts and not records:
                     raise _MustBeRecordedError

@@ -41,13 +41,13 @@ class Need:
     """Fact that a stage needs before it can decide.
 
     Attributes:
-        what: `agent`: the agent that will run, after its context scripts have run. `credentials`,
+        fact: `agent`: the agent that will run, after its context scripts have run. `credentials`,
             `workspace`: those of that agent. `places`: whether each step has anything to do, in
             order, up to the first that is impossible. `step`: the result of taking a step.
-        step: The step, if `what` is `step`.
+        step: The step, if `fact` is `step`.
     """
 
-    what: Literal["agent", "credentials", "workspace", "places", "step"]
+    fact: Literal["agent", "credentials", "workspace", "places", "step"]
     step: StepName | None = None
 
 

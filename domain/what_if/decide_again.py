@@ -491,11 +491,11 @@ class _DecisionAgain:
 
     def _answered(self, facts: ChildFacts, need: Need, steps: ReplayedSteps) -> ChildFacts:
         """Return the facts with a need answered from the record."""
-        if need.what == "credentials":
+        if need.fact == "credentials":
             return facts.changed({"credentials": self._credentials(facts.agent)})
-        if need.what == "workspace":
+        if need.fact == "workspace":
             return facts.changed({"workspace": self._workspace(facts.agent)})
-        if need.what == "places":
+        if need.fact == "places":
             return facts.changed({"places": steps.places()})
         assert need.step is not None
         return facts.with_step(need.step, steps.take(need.step))

@@ -21,8 +21,8 @@ PEER = CONTENDERS[1]
 def rates(*found: float, cpu: Sequence[Spent | None] = (None,)) -> list[Lives]:
     each = (*cpu, *(None for _ in found))
     return [
-        Lives(Timing(10, 1.0, one, 1000 / one, 9.0, 0.1), spent)
-        for one, spent in zip(found, each, strict=False)
+        Lives(Timing(10, 1.0, figure, 1000 / figure, 9.0, 0.1), spent)
+        for figure, spent in zip(found, each, strict=False)
     ]
 
 

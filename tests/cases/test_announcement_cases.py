@@ -66,8 +66,8 @@ def read(given: Given) -> Answer:
 def _entries(line: str) -> list[ParsedEntry]:
     if output := re.fullmatch(r"assistant '(.*)'", line):
         return [MessageEntry("assistant", output[1])]
-    if gave := re.fullmatch(r"toolResult '(.*)'", line):
-        return [ToolEntry("read", None, gave[1])]
+    if tool_result := re.fullmatch(r"toolResult '(.*)'", line):
+        return [ToolEntry("read", None, tool_result[1])]
     if called := re.fullmatch(r"assistant calls (\w+)", line):
         return [ToolEntry(called[1], "{}", None)]
     assert line == "assistant tool call without text"

@@ -90,7 +90,7 @@ def test_a_wrong_expectation_fails(case: Case, module: CaseModule) -> None:
     hold(answer, case)
     wrong = list(falsified(case, answer))
     assert wrong, "nothing of it is compared"
-    assert [leaf for leaf, other in wrong if holds(answer, other)] == []
+    assert [leaf for leaf, expectation in wrong if holds(answer, expectation)] == []
 
 
 def holds(answer: Answer, case: Case) -> bool:

@@ -222,17 +222,17 @@ async def test_tree_query_reads_waiting_runs(
     await family.spawn("plain")
     await family.spawn("prepared", dependencies=on(family, "a"))
     await wait_for(family, "waits", "a")
-    other = LoggedFamily(family.log, root="agent:main:other", first=500)
-    await other.begin("x")
-    await wait_for(other, "y", "x")
+    other_family = LoggedFamily(family.log, root="agent:main:other", first=500)
+    await other_family.begin("x")
+    await wait_for(other_family, "y", "x")
     found = family.names(await of_tree(family.log, family.root))
     assert sorted(found) == ["prepared", "waits"]
-    assert other.names(await of_tree(family.log, other.root)) == ["y"]
+    assert other_family.names(await of_tree(family.log, other_family.root)) == ["y"]
     assert await of_tree(family.log, "agent:main:nobody") == []
     monkeypatch.setattr(load, "ROWS_MAX", 2)
     with pytest.raises(LogUnavailableError, match="more than 2000 runs of this tree wait"):
         await of_tree(family.log, family.root)
-    assert other.names(await of_tree(family.log, other.root)) == ["y"]
+    assert other_family.names(await of_tree(family.log, other_family.root)) == ["y"]
 
 
 async def test_runs_are_found_by_their_labels(postgres: RunningLog, family: LoggedFamily) -> None:

@@ -52,9 +52,9 @@ async def test_a_text_is_found_by_its_reference(
 
 
 async def test_unknown_text_is_absent(running: ServedLog, contents: Contents) -> None:
-    one, two = await kept(running, "one", "two")
-    found = await contents.texts([one, two, one, ref("never kept")])
-    assert found == {one.id: "one", two.id: "two"}
+    first, two = await kept(running, "one", "two")
+    found = await contents.texts([first, two, first, ref("never kept")])
+    assert found == {first.id: "one", two.id: "two"}
     assert await contents.texts([]) == {}
     assert await contents.text(ref("never kept")) is None
 

@@ -47,7 +47,7 @@ async def refused_with_files(family: LoggedFamily, count: int) -> set[UUID]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "other", "make"),
+    ("kind", "other_kind", "make"),
     [("announce", "archive", ended), ("effects", "announce", refused_with_files)],
 )
 async def test_due_work_is_claimed_once(
@@ -56,7 +56,7 @@ async def test_due_work_is_claimed_once(
     claim: Claim,
     family: LoggedFamily,
     kind: ClaimKind,
-    other: ClaimKind,
+    other_kind: ClaimKind,
     make: Any,
 ) -> None:
     await family.furnish("preparing")
@@ -69,7 +69,7 @@ async def test_due_work_is_claimed_once(
     assert first & rest == set(await claim(kind, "server-3")) == set()
     await end_claims(postgres, first)
     assert set(await claim(kind, "server-3")) == first
-    await coordination.release([*keys(kind, rest), *keys(other, rest, "server-2")])
+    await coordination.release([*keys(kind, rest), *keys(other_kind, rest, "server-2")])
     assert await claim(kind) == []
     await coordination.release(keys(kind, rest, "server-2"))
     assert set(await claim(kind)) == rest

@@ -174,8 +174,8 @@ async def test_answer_shows_state_of_its_own_append(
 async def test_spawns_at_once_fill_all_places(
     running: ServedLog, processes: int, at_a_time: int
 ) -> None:
-    async with running.other() as other:
-        logs = [running.log, other.log][:processes]
+    async with running.other() as second_log:
+        logs = [running.log, second_log.log][:processes]
         families = [
             LoggedFamily(log, first=1 + 1000 * number, max_children=PLACES)
             for number, log in enumerate(logs)
@@ -206,8 +206,8 @@ async def test_recording_time_never_runs_backwards(postgres: RunningLog) -> None
     await observe(postgres.log, range(3))
     ahead = datetime.now(UTC) + timedelta(hours=1)
     await postgres.ask("UPDATE log_head SET recorded_at = %s", ahead)
-    async with postgres.other() as other:
-        await observe(other.log, range(3, 6))
+    async with postgres.other() as second_log:
+        await observe(second_log.log, range(3, 6))
     events = [event.envelope for event in await postgres.events()]
     assert all(event.recorded_at <= two.recorded_at for event, two in pairwise(events))
     assert [event.recorded_at for event in events[3:]] == [ahead] * 3

@@ -130,9 +130,9 @@ async def test_event_names_its_run_and_cause(running: ServedLog, family: LoggedF
 async def test_event_of_another_tree_names_that_tree(
     running: ServedLog,
 ) -> None:
-    other = LoggedFamily(running.log, root="agent:main:other", first=500)
-    await other.begin("stranger")
-    run = other.run("stranger")
+    other_family = LoggedFamily(running.log, root="agent:main:other", first=500)
+    await other_family.begin("stranger")
+    run = other_family.run("stranger")
     await running.log.submit(
         recording(
             seen(key(1)),
@@ -181,9 +181,9 @@ async def test_a_spawn_carries_its_actor_and_trace(
 
 
 async def test_log_is_read_by_its_filters(running: ServedLog, family: LoggedFamily) -> None:
-    other = LoggedFamily(running.log, root="agent:main:other", first=500)
+    other_family = LoggedFamily(running.log, root="agent:main:other", first=500)
     await family.live("scout")
-    await other.spawn("stranger")
+    await other_family.spawn("stranger")
     everything = await running.events()
 
     async def positions(**query: Any) -> list[int]:
@@ -199,7 +199,9 @@ async def test_log_is_read_by_its_filters(running: ServedLog, family: LoggedFami
         event.envelope.position for event in everything if isinstance(event.event, SpawnRequested)
     ]
     assert await positions(types=("SpawnRequested",)) == born
-    assert await positions(types=("SpawnRequested",), run_id=other.id("stranger")) == born[1:]
+    assert (
+        await positions(types=("SpawnRequested",), run_id=other_family.id("stranger")) == born[1:]
+    )
     assert await positions(correlations=[ROOT, "agent:main:other"]) == [
         event.envelope.position for event in everything
     ]

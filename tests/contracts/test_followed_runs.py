@@ -28,13 +28,13 @@ async def test_run_is_followed_to_its_archive(running: ServedLog, family: Logged
 
 
 async def test_run_of_another_process_is_followed(running: ServedLog, family: LoggedFamily) -> None:
-    async with running.other() as other:
+    async with running.other() as second_log:
         await family.begin("scout")
-        apart = LoggedFamily(other.log, root="agent:main:apart", first=50)
+        apart = LoggedFamily(second_log.log, root="agent:main:apart", first=50)
         await apart.live("stranger")
         await family.end("scout")
         head = await running.log.head()
-        for item in (running, other):
+        for item in (running, second_log):
             await seen(item.tail, head)
             for run_id in (family.id("scout"), apart.id("stranger")):
                 assert item.tail.newest(run_id) == await running.registry().run(run_id)
@@ -44,10 +44,10 @@ async def test_run_with_unseen_beginning_is_unknown(
     running: ServedLog, family: LoggedFamily
 ) -> None:
     await family.begin("scout")
-    async with running.other() as other:
+    async with running.other() as second_log:
         await family.end("scout")
-        await seen(other.tail, await running.log.head())
-        assert other.tail.newest(family.id("scout")) is None
+        await seen(second_log.tail, await running.log.head())
+        assert second_log.tail.newest(family.id("scout")) is None
 
 
 async def test_followed_stages_are_those_on_record(
@@ -89,13 +89,13 @@ async def test_respawns_are_read_if_not_followed(
     assert postgres.tail.is_respawned(first, before) is False
     # What others may have recorded meanwhile is not known before it was read.
     assert postgres.tail.is_respawned(first, before + 1) is None
-    async with postgres.other() as other:
+    async with postgres.other() as second_log:
         await family.spawn("again", respawn=RespawnFacts(run_id=first))
-        await seen(other.tail, await postgres.log.head())
-        assert other.tail.is_respawned(first, before) is None
-        assert other.tail.stages(first, 1) is None
-        assert other.tail.is_respawned(family.id("again"), before) is False
-        (stage,) = other.tail.stages(family.id("again"), 1) or ()
+        await seen(second_log.tail, await postgres.log.head())
+        assert second_log.tail.is_respawned(first, before) is None
+        assert second_log.tail.stages(first, 1) is None
+        assert second_log.tail.is_respawned(family.id("again"), before) is False
+        (stage,) = second_log.tail.stages(family.id("again"), 1) or ()
         assert stage.stage == "requested"
     assert postgres.tail.is_respawned(first, before)
     assert await registry.respawns(first, at=before) == ()

@@ -60,7 +60,7 @@ async def test_repeat_gets_the_first_answer(running: ServedLog) -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
+    "changed",
     [
         replace(FIRST, token="child:1"),
         replace(FIRST, method="PATCH"),
@@ -70,10 +70,10 @@ async def test_repeat_gets_the_first_answer(running: ServedLog) -> None:
     ids=["token", "method", "path", "key"],
 )
 async def test_keys_of_different_requests_are_different(
-    running: ServedLog, other: Reservation
+    running: ServedLog, changed: Reservation
 ) -> None:
     await running.log.submit(asking())
-    assert (await running.log.submit(asking("two", reservation=other))).result == "two"
+    assert (await running.log.submit(asking("two", reservation=changed))).result == "two"
 
 
 async def test_request_under_way_has_no_answer(running: ServedLog, family: LoggedFamily) -> None:
@@ -100,12 +100,12 @@ async def test_two_requests_at_once_are_one(running: ServedLog) -> None:
 
 
 async def test_two_processes_carry_out_one_request(running: ServedLog) -> None:
-    async with running.other() as other:
+    async with running.other() as second_log:
         for number in range(20):
             reservation = replace(FIRST, key=f"order-{number}")
             answers = await asyncio.gather(
                 running.log.submit(asking(f"a{number}", reservation=reservation)),
-                other.log.submit(asking(f"b{number}", reservation=reservation)),
+                second_log.log.submit(asking(f"b{number}", reservation=reservation)),
                 return_exceptions=True,
             )
             turned_down = [answer for answer in answers if isinstance(answer, AlreadyReserved)]

@@ -164,9 +164,9 @@ async def test_run_queued_in_same_batch_is_last(
 async def test_two_processes_never_exceed_the_width(
     running: ServedLog,
 ) -> None:
-    async with running.other() as other:
+    async with running.other() as second_log:
         family = await queued(running.log, RUNS)
-        logs = (running.log, other.log)
+        logs = (running.log, second_log.log)
         ended: set[UUID] = set()
 
         async def work(log: EventLog, holder: str) -> None:

@@ -108,9 +108,9 @@ async def test_unrecordable_part_leaves_nothing_of_its_decision(
     )
     for part in (unprintable, Decision(None, contents=[_content("x")])):
         first = _reserving(StoredAnswer("accepted", {}), Following(uuid7(), Provenance(), part))
-        failed, other = await at_once(postgres.log, first, observing(key(token_hex(4))))
+        failed, second_server = await at_once(postgres.log, first, observing(key(token_hex(4))))
         assert isinstance(failed, ValueError)
-        assert not isinstance(other, Exception)
+        assert not isinstance(second_server, Exception)
     assert len(await postgres.events()) == 2
     assert await postgres.ask("SELECT 1 FROM idempotency") == []
 

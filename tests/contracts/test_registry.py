@@ -28,13 +28,13 @@ STRANGER: dict[str, Any] = {"target_agent_id": "stranger", "agent_id_argument": 
 
 
 async def test_runs_are_found_by_what_they_are(registry: Registry, family: LoggedFamily) -> None:
-    other = LoggedFamily(family.log, root=OTHER, first=500)
+    other_family = LoggedFamily(family.log, root=OTHER, first=500)
     await family.spawn("one", label="reviewer")
     await family.begin("two")
     await family.spawn("below", "two")
     await family.live("three")
     await family.spawn("four", **STRANGER)
-    await other.spawn("stranger", requester_agent_id="main")
+    await other_family.spawn("stranger", requester_agent_id="main")
     at = await family.log.head()
     third = family.run("three").created_at
     since, before = (RunCondition("created_at", sign, third) for sign in (">=", "<"))
@@ -43,7 +43,9 @@ async def test_runs_are_found_by_what_they_are(registry: Registry, family: Logge
     async def found(*conditions: RunCondition, **values: Any) -> str:
         query = RunQuery((*conditions, *RunQuery.where(**values).conditions))
         runs = await registry.runs(query, at=at, limit=99)
-        return " ".join(family.names(run for run in runs if run.run_id != other.id("stranger")))
+        return " ".join(
+            family.names(run for run in runs if run.run_id != other_family.id("stranger"))
+        )
 
     every = "four three below two one"
     queries: list[tuple[dict[str, Any], str]] = [

@@ -450,7 +450,7 @@ async def test_changed_stream_is_found_once(running: ServedLog, registry: Regist
             if tree is None or item.provenance.correlation == tree:
                 first.setdefault(item.stream, item.position)
         found = await _all_pages(registry, after, until, die.choice([1, 7, 1000]), tree)
-        assert found == sorted(first.items(), key=lambda one: one[1])
+        assert found == sorted(first.items(), key=lambda item: item[1])
 
 
 @pytest.mark.server

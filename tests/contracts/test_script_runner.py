@@ -73,14 +73,14 @@ class HttpDesk:
         return self._server.at("/fails", answer(b"half", f"503 {complaint}"))
 
     def telling_its_variables(self) -> str:
-        async def tell(asked: Asked, writer: asyncio.StreamWriter) -> None:
-            writer.write(answer(asked.body))
+        async def tell(request: Asked, writer: asyncio.StreamWriter) -> None:
+            writer.write(answer(request.body))
             await writer.drain()
 
         return self._server.at("/tell", tell)
 
     def hanging(self, token: str) -> str:
-        async def hang(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        async def hang(request: Asked, writer: asyncio.StreamWriter) -> None:
             await asyncio.Event().wait()
 
         return self._server.at(f"/{token}", hang)

@@ -217,14 +217,14 @@ async def sign_in(tokens: KnownTokens, token: str) -> str:
 async def test_code_is_traded_once_at_any_server(
     postgres: RunningLog, tokens: KnownTokens, configured: list[KnownToken]
 ) -> None:
-    other = known_tokens(postgres, configured)
+    second_tokens = known_tokens(postgres, configured)
     code = await code_of(tokens, READER)
-    traded = await asyncio.gather(other.trade_code(code), tokens.trade_code(code))
+    traded = await asyncio.gather(second_tokens.trade_code(code), tokens.trade_code(code))
     (token,) = [item for item in traded if item is not None]
     for wrong in (code, "no-such-code", token):
         assert await tokens.trade_code(wrong) is None
-    for one in (tokens, other):
-        assert await one.caller_of(token) == await one.caller_of(READER)
+    for known in (tokens, second_tokens):
+        assert await known.caller_of(token) == await known.caller_of(READER)
     assert await is_nobodys(tokens, code)
 
 

@@ -172,7 +172,7 @@ async def told(
         left = head.append_last - head.position
         found.append((head.type, head.version, about, cause, source.actor, left))
     commands = [event.envelope.command_id for event in events]
-    changes = [command != other for command, other in pairwise(commands)]
+    changes = [command != following for command, following in pairwise(commands)]
     text = None
     if run.inbox is not None and run.inbox.text is not None:
         text = await server.work.contents.text(run.inbox.text)

@@ -103,8 +103,8 @@ def _contains(whole: object, part: object, where: str) -> None:
     elif isinstance(part, list):
         assert isinstance(whole, list), where
         assert len(whole) == len(part), where
-        for number, (one, other) in enumerate(zip(whole, part, strict=True)):
-            _contains(one, other, f"{where}[{number}]")
+        for number, (first, second) in enumerate(zip(whole, part, strict=True)):
+            _contains(first, second, f"{where}[{number}]")
     else:
         assert whole == part, where
         assert type(whole) is type(part), where

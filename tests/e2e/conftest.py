@@ -48,6 +48,6 @@ def server(made_data_dir: Path) -> Iterator[Server]:
 @pytest.fixture(scope="package")
 def partner(server: Server) -> Iterator[Server]:
     """Yield another server on the same data directory."""
-    with server.twin("partner") as other:
-        yield other
-    assert " ERROR " not in other.log(), other.log()
+    with server.twin("partner") as second_server:
+        yield second_server
+    assert " ERROR " not in second_server.log(), second_server.log()

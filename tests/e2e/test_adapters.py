@@ -82,11 +82,11 @@ class _Answers(BaseHTTPRequestHandler):
     """Server that sends answers one after the other, as for a sub-agent that takes long."""
 
     left: ClassVar[list[dict[str, object]]] = []
-    asked: ClassVar[list[str]] = []
+    requests: ClassVar[list[str]] = []
 
     def _answer(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        self.asked.append(self.path.partition("?")[0])
+        self.requests.append(self.path.partition("?")[0])
         body = json.dumps(self.left.pop(0)).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
@@ -136,4 +136,4 @@ def test_the_answer_is_waited_for_however_long_it_takes_and_whichever_run_it_is_
             answering.shutdown()
             thread.join()
     assert _Answers.left == []
-    assert _Answers.asked == ["/v1/spawns", *["/v1/runs/first"] * 2, *["/v1/runs/second"] * 2]
+    assert _Answers.requests == ["/v1/spawns", *["/v1/runs/first"] * 2, *["/v1/runs/second"] * 2]

@@ -300,9 +300,9 @@ def require_whole_batches(server: Server, name: str) -> list[dict[str, Any]]:
 
 
 KILLED = [
-    (f"{when} {what}", agent_id)
+    (f"{when} {case}", agent_id)
     for when in ("before", "after")
-    for what, agent_id in (
+    for case, agent_id in (
         ("SpawnRequested", "plain"),
         ("ScriptsResolved", "fussy"),
         ("StepBegun", "maker"),

@@ -147,8 +147,8 @@ def test_child_tells_without_its_credentials(
     for name in TELLERS:
         run_id = children[name]["runId"]
         answers = [
-            server.http.get(f"/v1/runs/{run_id}{what}").text
-            for what in ("", "/transcript?tools=true")
+            server.http.get(f"/v1/runs/{run_id}{suffix}").text
+            for suffix in ("", "/transcript?tools=true")
         ]
         assert all("BY_FILE_API_KEY" in text and "[redacted]" in text for text in answers), name
     announced = [

@@ -74,7 +74,7 @@ def story_of(server: Server, run_id: str, event: str, times: int = 1) -> None:
 def test_headers_and_queries_are_sent_and_stand_nowhere(
     server: Server, outside: HookServer
 ) -> None:
-    outside.replies("subagentSpawning", Reply(said={**BOUND, **ECHO}))
+    outside.replies("subagentSpawning", Reply(body={**BOUND, **ECHO}))
     runs = [result := ended(server, "told")]
     story_of(server, result, "EffectAttempted", 2)
     outside.replies("subagentSpawning", Reply(500, ECHO))

@@ -54,13 +54,13 @@ class Crowd:
         assert not self._failures, self._failures
         assert not any(thread.is_alive() for thread in self._threads)
 
-    def _guarded(self, what: object, number: int) -> None:
+    def _guarded(self, guard: object, number: int) -> None:
         try:
             server = self.servers[number % len(self.servers)]
             headers = {"Authorization": f"Bearer {server.token}"}
             with httpx2.Client(base_url=server.url, headers=headers, timeout=60) as client:
                 self._start.wait(30)
-                what(client, number)  # type: ignore[operator]
+                guard(client, number)  # type: ignore[operator]
         except BaseException as failure:
             self._failures.append(failure)
 

@@ -107,8 +107,8 @@ def test_a_sub_agent_is_judged_watched_stopped_and_announced(
     began = coding_agent.hook("SubagentStart", **me)
     assert "Where is the harbour?" not in began["additionalContext"]
     assert "sub-agent" in began["additionalContext"].lower()
-    other = {"agent_id": "b1", "agent_type": "Explore"}
-    coding_agent.hook("SubagentStart", **other)
+    subagent = {"agent_id": "b1", "agent_type": "Explore"}
+    coding_agent.hook("SubagentStart", **subagent)
     use = {"tool_name": "Grep", "tool_use_id": "toolu_9", "tool_input": {"pattern": "harbour"}}
     assert coding_agent.hook("PreToolUse", **me, **use) == {}
     found = {"tool_response": {"matches": ["a.txt"]}, "duration_ms": 12}
@@ -117,7 +117,7 @@ def test_a_sub_agent_is_judged_watched_stopped_and_announced(
     # The coding agent's own tools are nobody's run.
     coding_agent.hook("PostToolUse", **use, tool_response={"matches": []})
     server.stop_run(second["runId"], reason="found already")
-    stopped = coding_agent.hook("PreToolUse", **other, **use)
+    stopped = coding_agent.hook("PreToolUse", **subagent, **use)
     assert stopped["permissionDecision"] == "deny"
     assert "stopped by admin: found already" in stopped["permissionDecisionReason"]
     own = tmp_path / "agent.jsonl"
@@ -132,7 +132,7 @@ def test_a_sub_agent_is_judged_watched_stopped_and_announced(
         last_assistant_message="The harbour is in a.txt",
     )
     coding_agent.hook(
-        "SubagentStop", **other, stop_hook_active=False, last_assistant_message="Stopped"
+        "SubagentStop", **subagent, stop_hook_active=False, last_assistant_message="Stopped"
     )
     run = server.run(first["runId"], "announced")
     assert (run["outcome"], run["label"]) == ("success", "Look 1")
@@ -170,9 +170,9 @@ class _Passing(BaseHTTPRequestHandler):
 
     def _pass(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        what = self.path.partition("?")[0].rpartition("/")[2]
-        answer = self.server.instead.get(what) if what in self.server.instead else self._ask(body)
-        if what in self.server.instead and answer is None:
+        event = self.path.partition("?")[0].rpartition("/")[2]
+        answer = self.server.instead.get(event) if event in self.server.instead else self._ask(body)
+        if event in self.server.instead and answer is None:
             self._ask(body)
             self.close_connection = True
             return

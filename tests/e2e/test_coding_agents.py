@@ -293,11 +293,11 @@ def test_an_agent_whose_run_is_stopped_is_gone(server: Server) -> None:
 
 @pytest.mark.server
 @pytest.mark.nightly
-@pytest.mark.parametrize("what", ["nothing", "a file that cannot be executed"])
-def test_an_agent_that_is_not_installed_is_named(server: Server, what: str) -> None:
+@pytest.mark.parametrize("program", ["nothing", "a file that cannot be executed"])
+def test_an_agent_that_is_not_installed_is_named(server: Server, program: str) -> None:
     installed = server.folder.parent / "bin" / "opencode"
     hidden = installed.rename(installed.with_suffix(".away"))
-    if what != "nothing":
+    if program != "nothing":
         installed.touch(0o644)
     try:
         run = server.run(asked(server, "opencode"), "announced")

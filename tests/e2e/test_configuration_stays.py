@@ -166,14 +166,14 @@ def test_new_log_begins_with_the_built_in_until_a_file_is_given(served: Server) 
 def test_server_with_another_file_says_that_it_replaces(served: Server) -> None:
     file = file_of(served).with_name("other.json5")
     file.write_text(json.dumps(values(OTHER_WORD, maxConcurrent=3)), "utf-8")
-    other = served.twin(config=file)
-    with served, other:
+    second_server = served.twin(config=file)
+    with served, second_server:
         assert served.process is not None
-        (line,) = [line for line in other.log().splitlines() if "joins the log" in line]
+        (line,) = [line for line in second_server.log().splitlines() if "joins the log" in line]
         assert line.endswith(
             f"joins the log of {served.url} (process {served.process.pid}): configuration"
-            f" revision 2 of {other.config} replaces revision 1 of {served.config} for every"
-            " server of this log"
+            f" revision 2 of {second_server.config} replaces revision 1 of {served.config}"
+            " for every server of this log"
         )
         wait_for("the other to follow", lambda: "revision 2 is active" in served.log())
         assert says(served, "teller") == OTHER_WORD

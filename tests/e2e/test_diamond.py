@@ -222,11 +222,11 @@ def test_end_of_run_that_waited_in_vain_is_recorded_once(server: Server, moment:
 
 def test_other_server_continues_what_waits(server: Server) -> None:
     diamond = Diamond(server, "of two")
-    with server.twin() as other:
+    with server.twin() as second_server:
         server.kill()
-        server.expire_leases(other.url)
+        server.expire_leases(second_server.url)
         diamond.let_go("first")
         for name in ("last", "left"):
-            assert other.run(diamond.runs[name], "announced")["outcome"] == "success"
+            assert second_server.run(diamond.runs[name], "announced")["outcome"] == "success"
     server.start()
     diamond.require_whole()

@@ -80,8 +80,8 @@ class Executor:
         self.token = str(self.claim["token"])
         self.epoch = int(self.claim["epoch"])
 
-    def report(self, what: str, **body: Any) -> httpx2.Response:
-        return post(self._server, f"runs/{self.run_id}/{what}", self._token, **body)
+    def report(self, call: str, **body: Any) -> httpx2.Response:
+        return post(self._server, f"runs/{self.run_id}/{call}", self._token, **body)
 
     def say(self, *entries: dict[str, Any], first: int = 1) -> httpx2.Response:
         return self.report("transcript", epoch=self.epoch, first=first, entries=list(entries))
@@ -231,8 +231,8 @@ def test_of_two_executors_one_has_the_run(server: Server) -> None:
     refused(answers[loser], "claimed_elsewhere")
     executor = Executor(server, run_id, winner)
     assert executor.claim == answers[winner].json()
-    for what, body in (("heartbeat", {}), ("end", {"outcome": "success"})):
-        refused(executor.report(what, epoch=executor.epoch - 1, **body), "claim_over")
+    for call, body in (("heartbeat", {}), ("end", {"outcome": "success"})):
+        refused(executor.report(call, epoch=executor.epoch - 1, **body), "claim_over")
     executor.end("error", error="no more sheep")
     run = server.run(run_id, "announced")
     assert (run["outcome"], run["error"]) == ("error", "no more sheep")
@@ -242,8 +242,8 @@ def test_who_may_execute_run(server: Server) -> None:
     refused(claim(server, server.accepted("main"), "mine"), "not_external")
     mother = executed(server, "nest")
     child = mother.token
-    other = offered(server, "not of that child")
-    refused(claim(server, other, "x", child), "not_found", 404)
+    second_run = offered(server, "not of that child")
+    refused(claim(server, second_run, "x", child), "not_found", 404)
     path = f"runs/{mother.run_id}/heartbeat"
     refused(post(server, path, child, epoch=mother.epoch), "not_permitted", 403)
     refused(claim(server, mother.run_id, "x", child), "not_permitted", 403)
@@ -257,7 +257,7 @@ def test_who_may_execute_run(server: Server) -> None:
     assert executor.end(result="deep").status_code == 200
     mother.end(result="done")
     assert server.run(mother.run_id, "announced")["outcome"] == "success"
-    stop(server, other)
+    stop(server, second_run)
 
 
 def test_full_lane_gives_no_more_and_holds_nobody_up(server: Server) -> None:

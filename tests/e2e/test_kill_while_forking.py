@@ -150,7 +150,7 @@ def begins_with_it(server: Server, body: dict[str, Any]) -> str:
     kept = [
         {key: line[key] for key in line if key not in ("sequence", "recordedAt")} for line in rest
     ]
-    assert kept == [{"kind": kind, **said} for kind, said in KEPT]
+    assert kept == [{"kind": kind, **members} for kind, members in KEPT]
     path = Path(run["transcriptPath"])
     wait_for("the file of the transcript", path.exists)
     sealed = path.read_bytes().splitlines()

@@ -20,8 +20,8 @@ def lane(server: Server) -> dict[str, Any]:
     return next((item for item in items if item["depth"] == 1), {"running": [], "queued": []})
 
 
-def in_lane(server: Server, what: str) -> list[str]:
-    return [run["runId"] for run in lane(server)[what]]
+def in_lane(server: Server, names: str) -> list[str]:
+    return [run["runId"] for run in lane(server)[names]]
 
 
 def are(server: Server, running: list[str], queued: list[str]) -> bool:

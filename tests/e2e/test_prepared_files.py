@@ -331,20 +331,24 @@ def files_of(desk: Path) -> dict[str, tuple[int, int, bytes]]:
 def test_other_server_resumes_spawn_without_child(porter: Server) -> None:
     body = with_files("taken over", agentId="keeper")
     porter.die_during("before SessionCreated", **body)
-    with porter.twin() as other:
-        porter.expire_leases(other.url)
-        answer = other.spawn_again(**body)
+    with porter.twin() as second_server:
+        porter.expire_leases(second_server.url)
+        answer = second_server.spawn_again(**body)
         assert answer.status_code == 201, answer.text
         run_id = answer.json()["runId"]
         assert answer.json()["attachments"] == receipt(run_id)
-        require_seen(other, run_id, "keeper")
-        names = {Path(file).name for file in files_of(desk_of(other, "keeper"))}
+        require_seen(second_server, run_id, "keeper")
+        names = {Path(file).name for file in files_of(desk_of(second_server, "keeper"))}
         assert names == {*CONTENTS, ".manifest.json"}
-        other.let_go(run_id)
-        assert other.run(run_id, "archived")["outcome"] == "success"
-        steps = [step for step in other.steps(run_id) if step.endswith((":attachments", "Resumed"))]
+        second_server.let_go(run_id)
+        assert second_server.run(run_id, "archived")["outcome"] == "success"
+        steps = [
+            step
+            for step in second_server.steps(run_id)
+            if step.endswith((":attachments", "Resumed"))
+        ]
         assert steps[:4] == [*BEGUN_TWICE, "StepTaken:attachments"]
-        nothing_is_undone_twice(other, run_id)
+        nothing_is_undone_twice(second_server, run_id)
 
 
 def nothing_is_undone_twice(server: Server, run_id: str) -> None:
@@ -357,19 +361,19 @@ def nothing_is_undone_twice(server: Server, run_id: str) -> None:
 @pytest.mark.kill
 def test_server_that_slept_changes_nothing(porter: Server, turnstile: Turnstile) -> None:
     aside = held_before_its_files(porter, turnstile, "slept", "keeper")
-    with porter.twin() as other:
-        porter.expire_leases(other.url)
-        run_id = other.runs(requester="agent:main:slept")[0]["runId"]
-        require_seen(other, run_id, "keeper")
-        written = files_of(desk_of(other, "keeper"))
+    with porter.twin() as second_server:
+        porter.expire_leases(second_server.url)
+        run_id = second_server.runs(requester="agent:main:slept")[0]["runId"]
+        require_seen(second_server, run_id, "keeper")
+        written = files_of(desk_of(second_server, "keeper"))
         turnstile.let_go()
         answer = aside.answer()
         assert answer is not None
         assert (answer.status_code, answer.json()["runId"]) == (201, run_id)
-        assert files_of(desk_of(other, "keeper")) == written
-        other.let_go(run_id)
-        assert other.run(run_id, "archived")["outcome"] == "success"
-        nothing_is_undone_twice(other, run_id)
+        assert files_of(desk_of(second_server, "keeper")) == written
+        second_server.let_go(run_id)
+        assert second_server.run(run_id, "archived")["outcome"] == "success"
+        nothing_is_undone_twice(second_server, run_id)
 
 
 @pytest.mark.kill
@@ -377,13 +381,13 @@ def test_server_that_slept_leaves_nothing_of_ended_run(
     porter: Server, turnstile: Turnstile
 ) -> None:
     aside = held_before_its_files(porter, turnstile, "overslept", "porter")
-    with porter.twin() as other:
-        porter.expire_leases(other.url)
-        run_id = other.runs(requester="agent:main:overslept")[0]["runId"]
-        assert other.run(run_id, "archived")["outcome"] == "success"
-        nothing_is_undone_twice(other, run_id)
+    with porter.twin() as second_server:
+        porter.expire_leases(second_server.url)
+        run_id = second_server.runs(requester="agent:main:overslept")[0]["runId"]
+        assert second_server.run(run_id, "archived")["outcome"] == "success"
+        nothing_is_undone_twice(second_server, run_id)
         turnstile.let_go()
         answer = aside.answer()
         assert answer is not None
         assert (answer.status_code, answer.json()["runId"]) == (201, run_id)
-        nothing_is_undone_twice(other, run_id)
+        nothing_is_undone_twice(second_server, run_id)

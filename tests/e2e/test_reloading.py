@@ -74,20 +74,22 @@ def test_queued_run_gets_secret_of_its_own_file(server: Server) -> None:
 
 
 def test_two_servers_give_secrets_when_one_has_read_the_file(server: Server) -> None:
-    with server.twin() as other:
+    with server.twin() as second_server:
         server.reload(values(server.folder, archiveAfterMinutes=7))
         revision = server.run(spawned(server), "archived")["configRevision"]
         assert revision > 1
-        wait_for("the other to follow", lambda: f"revision {revision} is active" in other.log())
-        servers = (server, other)
+        wait_for(
+            "the other to follow", lambda: f"revision {revision} is active" in second_server.log()
+        )
+        servers = (server, second_server)
         pids = {str(server.process.pid) for server in servers if server.process is not None}
         seen: set[str] = set()
         for number in range(RUNS_MAX):
-            one = servers[number % 2]
-            run = one.run(spawned(one), "archived")
+            asked_server = servers[number % 2]
+            run = asked_server.run(spawned(asked_server), "archived")
             assert (run["error"], run["resultText"]) == (None, OLD_WORD)
             assert run["configRevision"] == revision
-            (claimed,) = one.payloads(run["runId"], "RunClaimed")
+            (claimed,) = asked_server.payloads(run["runId"], "RunClaimed")
             seen.add(str(claimed["holder"]).split(":")[-2])
             if seen == pids:
                 break

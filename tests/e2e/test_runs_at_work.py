@@ -195,16 +195,20 @@ def test_entries_reach_readers_at_another_server(server: Server) -> None:
         server, {"await": "other.go"}, usage(7, 1), said("heard"), {"await": "other.end"}
     )
     server.run(run_id, "started")
-    with Server(server.data_dir, server.config, database_url=server.database_url) as other:
+    with Server(server.data_dir, server.config, database_url=server.database_url) as second_server:
         path = f"/v1/runs/{run_id}/transcript"
         with ThreadPoolExecutor() as threads:
             waiting = threads.submit(
-                other.http.get, path, params={"after": 1, "wait": "30s", "tools": "true"}
+                second_server.http.get, path, params={"after": 1, "wait": "30s", "tools": "true"}
             )
             server.touch("other.go")
             page = waiting.result(timeout=20).json()
         assert page["items"][0]["kind"] == "usage"
-        wait_for("the second entry", lambda: other.run(run_id)["transcriptEntries"] == 3, seconds=5)
-        assert other.run(run_id)["usage"]["totalTokens"] == 8
+        wait_for(
+            "the second entry",
+            lambda: second_server.run(run_id)["transcriptEntries"] == 3,
+            seconds=5,
+        )
+        assert second_server.run(run_id)["usage"]["totalTokens"] == 8
         server.touch("other.end")
-        assert other.http.get(path, params={"after": 3, "wait": "30s"}).json()["complete"]
+        assert second_server.http.get(path, params={"after": 3, "wait": "30s"}).json()["complete"]

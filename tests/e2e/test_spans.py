@@ -142,7 +142,9 @@ def test_a_server_that_was_killed_sends_nothing_again(server: Server, receiver: 
     server.run(behind, "announced")
     receiver.of_run(behind, "announce")
     assert [
-        one for one, times in Counter(span.id for span in receiver.spans).items() if times > 1
+        span_id
+        for span_id, times in Counter(span.id for span in receiver.spans).items()
+        if times > 1
     ] == []
 
 
@@ -163,7 +165,7 @@ def test_a_receiver_that_takes_nothing_hinders_nobody(server: Server, receiver: 
 def test_a_run_asked_of_one_server_and_executed_by_another_is_in_one_trace(
     server: Server, receiver: SpanServer
 ) -> None:
-    with server.twin("other") as other:
+    with server.twin("other") as second_server:
         holding, _ = spawned(server, "agent:main:main", agentId="holder")
         server.run(holding, "started")
         request = {"agentId": "holder", "traceparent": f"00-{TRACE}-{CALLER}-01"}
@@ -171,11 +173,11 @@ def test_a_run_asked_of_one_server_and_executed_by_another_is_in_one_trace(
         assert server.run(run_id)["stage"] == "queued"
         server.stop()
         # The place is free, and the one that was asked is gone.
-        other.run(run_id, "started")
-        child, _ = spawned(other, key, agentId="main")
-        other.run(child, "announced")
+        second_server.run(run_id, "started")
+        child, _ = spawned(second_server, key, agentId="main")
+        second_server.run(child, "announced")
         server.let_go(run_id)
-        other.run(run_id, "announced")
+        second_server.run(run_id, "announced")
         first, top, below = map(receiver.of_run, (holding, run_id, child))
         announced = receiver.of_run(run_id, "announce")
     server.start()

@@ -27,37 +27,37 @@ KEY = "agent:main:orphans"
 
 
 @pytest.fixture
-def other(mortal: Server) -> Server:
+def survivor(mortal: Server) -> Server:
     """Return another server on the same data directory, not started."""
     return mortal.twin("other", dies=False)
 
 
 @pytest.mark.kill
 def test_a_server_that_slept_past_its_lease_lets_go_of_what_others_took(
-    mortal: Server, other: Server
+    mortal: Server, survivor: Server
 ) -> None:
     key = "agent:main:sleepy"
     body: dict[str, Any] = {"requester": {"sessionKey": key}, "cleanup": "delete"}
     run_id = mortal.accepted("waiter", **body)
     pid = int(mortal.note(f"{run_id}.began"))
     assert mortal.process is not None
-    with other:
+    with survivor:
         mortal.process.send_signal(signal.SIGSTOP)
         try:
-            run = other.run(run_id, "archived")
+            run = survivor.run(run_id, "archived")
             assert (run["outcome"], run["error"].partition(":")[0]) == ("error", "interrupted")
         finally:
             mortal.process.send_signal(signal.SIGCONT)
         # It may not say a word about the run any more, and what it still executes is killed.
         wait_for("the child to be killed", lambda: not is_alive(pid), seconds=10)
-        assert other.events(run_id).count("RunEnded") == 1
-        assert len(other.inbox(key)) == 1
-        for server in (mortal, other):
+        assert survivor.events(run_id).count("RunEnded") == 1
+        assert len(survivor.inbox(key)) == 1
+        for server in (mortal, survivor):
             assert server.run(server.accepted("echo", **body), "archived")["outcome"] == "success"
 
 
 @pytest.mark.kill
-def test_a_server_takes_over_from_one_that_was_killed(mortal: Server, other: Server) -> None:
+def test_a_server_takes_over_from_one_that_was_killed(mortal: Server, survivor: Server) -> None:
     postgres = mortal.data_dir / "postgres"
     body: dict[str, Any] = {"requester": {"sessionKey": KEY}, "cleanup": "delete"}
     running = [mortal.accepted("waiter", **body) for _ in range(WIDTH)]
@@ -67,27 +67,27 @@ def test_a_server_takes_over_from_one_that_was_killed(mortal: Server, other: Ser
     preparing = mortal.preparing(KEY)
     note = mortal.folder / f"slow.{preparing}"
     mortal.note(note.name)
-    with other:
+    with survivor:
         assert len(keepers_of(postgres)) == 1
-        logs = {item.http.get("/v1/lanes").headers["Spawnlog-Log"] for item in (mortal, other)}
+        logs = {item.http.get("/v1/lanes").headers["Spawnlog-Log"] for item in (mortal, survivor)}
         assert len(logs) == 1
         note.unlink()
         mortal.kill()
         assert aside.answer() is None
         wait_for("its children to be killed", lambda: not any(map(is_alive, pids)), seconds=5)
         for run_id in running:
-            run = other.run(run_id, "archived")
+            run = survivor.run(run_id, "archived")
             assert (run["stage"], run["outcome"]) == ("archived", "error")
             assert run["error"].startswith("interrupted: ")
-        assert other.run(queued, "archived")["outcome"] == "success"
-        other.note(note.name)
-        other.let_go(preparing)
-        assert other.run(preparing, "archived")["outcome"] == "success"
-        again = other.spawn(key="orphan", agentId="slow", **body)
+        assert survivor.run(queued, "archived")["outcome"] == "success"
+        survivor.note(note.name)
+        survivor.let_go(preparing)
+        assert survivor.run(preparing, "archived")["outcome"] == "success"
+        again = survivor.spawn(key="orphan", agentId="slow", **body)
         assert (again.status_code, again.json()["runId"]) == (201, preparing)
-        run_ids = [run["runId"] for run in other.inbox(KEY)]
+        run_ids = [run["runId"] for run in survivor.inbox(KEY)]
         assert sorted(run_ids) == sorted([*running, queued, preparing])
-        assert other.session(KEY)["activeChildren"] == 0
+        assert survivor.session(KEY)["activeChildren"] == 0
         # The database goes on for the one that is left, and ends with the last one.
         assert answers(Home.at(postgres).conninfo())
     assert server_is_gone(postgres)
@@ -138,10 +138,12 @@ def test_suspended_server_goes_on_with_its_run(mortal: Server) -> None:
 
 
 @pytest.mark.kill
-def test_suspended_servers_leave_each_other_their_runs(mortal: Server, other: Server) -> None:
-    with other:
-        runs = [(one, *waiting(one, f"lid-{n}")) for n, one in enumerate((mortal, other))]
-        suspend(mortal, other)
+def test_suspended_servers_leave_each_other_their_runs(mortal: Server, survivor: Server) -> None:
+    with survivor:
+        runs = [
+            (holder, *waiting(holder, f"lid-{n}")) for n, holder in enumerate((mortal, survivor))
+        ]
+        suspend(mortal, survivor)
         for server, run_id, pid in runs:
             assert is_alive(pid)
             server.let_go(run_id)
@@ -181,18 +183,18 @@ def _is_exchanging(connection: psycopg.Connection[Any]) -> bool:
 def test_two_servers_that_start_at_once_serve_new_rows(
     mortal: Server, database: psycopg.Connection[Any]
 ) -> None:
-    other = mortal.twin("beginner", dies=False)
+    second_server = mortal.twin("beginner", dies=False)
     said_before = len(mortal.log())
     starting = threading.Thread(target=mortal.start)
     starting.start()
-    with other:
+    with second_server:
         starting.join(60)
-        for server in (mortal, other):
+        for server in (mortal, second_server):
             query = {"requester": "agent:main:old rows"}
             (run,) = server.http.get("/v1/runs", params=query).json()["items"]
             assert run.get("label") is None
             assert server.run(server.accepted("echo"), "announced")["outcome"] == "success"
-    output = mortal.log()[said_before:] + other.log()
+    output = mortal.log()[said_before:] + second_server.log()
     assert "are of an older version: rebuilding them" in output
     assert output.count("events rebuilt in") == 1
 

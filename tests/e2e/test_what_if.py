@@ -314,8 +314,8 @@ def test_verdicts_are_what_spawning_anew_gives(
     lines = [json.loads(line) for line in answer.text.splitlines()]
     verdicts = {run["runId"]: run for run in lines if "verdict" in run}
     assert lines[-1]["totals"]["decisions"] == len(verdicts) == len(STORY)
-    with serving(databases, values) as other:
-        anew = Life(other).live()
+    with serving(databases, values) as second_server:
+        anew = Life(second_server).live()
     given, wrong = {}, []
     for then, now in zip(lived, anew, strict=True):
         task, found = then["run"]["task"], verdicts[then["run"]["runId"]]

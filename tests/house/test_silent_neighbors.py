@@ -144,11 +144,11 @@ def constructed(kind: Any) -> Any:
 def arguments_of(method: Any) -> tuple[list[Any], dict[str, Any]]:
     hints = typing.get_type_hints(method)
     positional, named = [], {}
-    for name, one in list(inspect.signature(method).parameters.items())[1:]:
-        if one.default is not inspect.Parameter.empty:
+    for name, parameter in list(inspect.signature(method).parameters.items())[1:]:
+        if parameter.default is not inspect.Parameter.empty:
             continue
         value = made(hints[name])
-        if one.kind is inspect.Parameter.KEYWORD_ONLY:
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
             named[name] = value
         else:
             positional.append(value)
@@ -211,7 +211,7 @@ async def test_port_to_silent_database_ends_within_limit(over_dead_line: dict[st
             waited = getattr(port, call)(*positional, **named)
             request[f"{name}.{call}"] = asyncio.create_task(waited)
     _, silent = await asyncio.wait(request.values(), timeout=ENDED_SECONDS_MAX)
-    assert not silent, [one for one, task in request.items() if task in silent]
+    assert not silent, [test_name for test_name, task in request.items() if task in silent]
     failures = {name: task.exception() for name, task in request.items()}
     wrong = {name: why for name, why in failures.items() if not _is_away(name, why)}
     assert not wrong

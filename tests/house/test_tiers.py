@@ -80,9 +80,9 @@ def test_without_a_shard_there_is_one_part() -> None:
 
 
 def test_of_many_cases_one_is_in_the_gate() -> None:
-    kept, other = nightly_but([("a", 1), ("b", 2)], [("a", 1)])
+    kept, nightly = nightly_but([("a", 1), ("b", 2)], [("a", 1)])
     assert kept == ("a", 1)
-    assert (other.values, [mark.name for mark in other.marks]) == (("b", 2), ["nightly"])
+    assert (nightly.values, [mark.name for mark in nightly.marks]) == (("b", 2), ["nightly"])
     with pytest.raises(ValueError, match="none of"):
         nightly_but(["a"], ["c"])
 
@@ -97,15 +97,15 @@ def test_what_a_killed_run_left_in_memory_is_removed(
 ) -> None:
     monkeypatch.setattr(memory_folder, "MEMORY", tmp_path)
     monkeypatch.setattr(memory_folder, "ROOM_BYTES_MIN", 0)
-    gone, alive, other = (
+    gone, alive, third = (
         tmp_path / f"spawnlog-tests-{item}" for item in (f"{GONE}-a", "1-b", "x-c")
     )
-    for one in (gone, alive, other):
-        one.mkdir()
+    for file in (gone, alive, third):
+        file.mkdir()
     before = os.environ.get("TMPDIR")
     with memory_folder.files_in_memory():
         assert Path(tempfile.gettempdir()).parent == tmp_path
-        assert {path.name for path in tmp_path.iterdir()} > {alive.name, other.name}
+        assert {path.name for path in tmp_path.iterdir()} > {alive.name, third.name}
         assert not gone.exists()
     assert os.environ.get("TMPDIR") == before
-    assert sorted(tmp_path.iterdir()) == [alive, other]
+    assert sorted(tmp_path.iterdir()) == [alive, third]

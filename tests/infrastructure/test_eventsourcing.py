@@ -218,10 +218,10 @@ async def test_subscription_sees_each_position_once_and_in_order(
                 observing(*(key(f"{writer}-{number}-{item}") for item in range(3)))
             )
 
-    async with running.other() as other:
+    async with running.other() as second_log:
         with spawnlog.recorder.subscribe() as subscription:
             seen = asyncio.create_task(next_events(subscription, 240))
-            await asyncio.gather(append(running, 1), append(other, 2))
+            await asyncio.gather(append(running, 1), append(second_log, 2))
             assert await seen == list(range(1, 241))
 
 

@@ -40,14 +40,14 @@ def lived(story: Story) -> tuple[list[list[RecordedEvent]], Any]:
             return result
 
         try:
-            told = loop.run_until_complete(live())
+            notes = loop.run_until_complete(live())
         finally:
             bury(loop, world)
         begin, transactions = 0, []
         for commit in world.store.commits:
             transactions.append(world.store.events[begin : commit.last_position])
             begin = commit.last_position
-        return transactions, told
+        return transactions, notes
 
 
 async def spawned(asking: SimulatedAsking, agent: str, **wishes: Any) -> Call:

@@ -32,8 +32,8 @@ def missing(position: int) -> Mutation:
     def mutate(history: History) -> History:
         kept = [event for event in history.events if event.position != position]
         events = tuple(
-            replace(one, position=number, append_last=max(number, one.append_last - 1))
-            for number, one in enumerate(kept, start=1)
+            replace(fact, position=number, append_last=max(number, fact.append_last - 1))
+            for number, fact in enumerate(kept, start=1)
         )
         return replace(history, events=events)
 

@@ -73,7 +73,7 @@ def announced(run_id: str) -> list[Fact]:
 
 def answered(
     caller: str,
-    what: str,
+    kind: str,
     began: int,
     position: int | None,
     status: int | None = 200,
@@ -86,7 +86,7 @@ def answered(
     return Call(
         caller=caller,
         number=1,
-        what=what,
+        kind=kind,
         began=began,
         ended=began + 5,
         server=0,

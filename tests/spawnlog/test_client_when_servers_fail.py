@@ -44,8 +44,8 @@ async def call(kind: str, api: RecordedApi, name: str, *arguments: Any, **choice
     if kind == "blocks":
         with Client(api.url, token="a-token", retries=QUICK) as client:
             return getattr(client, name)(*arguments, **choices)
-    async with AsyncClient(api.url, token="a-token", retries=QUICK) as other:
-        return await getattr(other, name)(*arguments, **choices)
+    async with AsyncClient(api.url, token="a-token", retries=QUICK) as second_client:
+        return await getattr(second_client, name)(*arguments, **choices)
 
 
 async def items(kind: str, api: RecordedApi, name: str, **choices: Any) -> list[Any]:
@@ -56,8 +56,8 @@ async def items(kind: str, api: RecordedApi, name: str, **choices: Any) -> list[
             with Client(api.url, token="a-token", retries=QUICK) as client:
                 found.extend(getattr(client, name)(**choices))
         else:
-            async with AsyncClient(api.url, token="a-token", retries=QUICK) as other:
-                async for item in getattr(other, name)(**choices):
+            async with AsyncClient(api.url, token="a-token", retries=QUICK) as second_client:
+                async for item in getattr(second_client, name)(**choices):
                     found.append(item)
     except SpawnlogError as error:
         found.append(error)
@@ -118,7 +118,7 @@ async def test_retry_after_is_honored(kind: str, api: RecordedApi) -> None:
     headers = {"Retry-After": "1"}
     times: list[float] = []
 
-    def busy(asked: Asked) -> Reply:
+    def busy(request: Asked) -> Reply:
         times.append(time.monotonic())
         if len(times) > 1:
             return READY
@@ -287,14 +287,14 @@ async def test_unusable_argument_is_not_sent(
 
 @pytest.mark.parametrize("key", ["", "a\nb"])
 async def test_family_refuses_unusable_arguments(api: RecordedApi, key: str) -> None:
-    async with AsyncClient(api.url) as other:
+    async with AsyncClient(api.url) as second_client:
         with Client(api.url) as client:
             with pytest.raises(InvalidSettingError, match="give one, or omit it"):
                 client.session(SESSION).spawn("look", idempotency_key=key)
             with pytest.raises(InvalidSettingError, match="a list of tasks"):
                 client.session(SESSION).spawn_all("abc")
         with pytest.raises(InvalidSettingError, match="a list of tasks"):
-            await other.session(SESSION).spawn_all("abc")
+            await second_client.session(SESSION).spawn_all("abc")
     assert api.asked == []
 
 
@@ -357,9 +357,11 @@ def test_unusable_proxy_is_our_error(proxy: str, monkeypatch: pytest.MonkeyPatch
 
 
 def test_family_left_without_a_server_asks_once() -> None:
-    with Client("http://127.0.0.1:1", token="a-token", retries=RetryLimits(attempts_max=1)) as one:
-        family = one.session(SESSION)
-        family._runs = [one.run(RUN), one.run(RUN)]
+    with Client(
+        "http://127.0.0.1:1", token="a-token", retries=RetryLimits(attempts_max=1)
+    ) as client:
+        family = client.session(SESSION)
+        family._runs = [client.run(RUN), client.run(RUN)]
         error = ValueError("of the program")
         family._stop_runs(error)
     (note,) = error.__notes__
@@ -379,9 +381,9 @@ async def test_family_retries_an_unanswered_spawn(kind: str, api: RecordedApi) -
             with client.session(SESSION, stop_on_error=True) as family:
                 family.spawn("look")
     else:
-        async with AsyncClient(api.url, retries=once) as other:
+        async with AsyncClient(api.url, retries=once) as second_client:
             with pytest.raises(ServerUnreachableError):
-                async with other.session(SESSION, stop_on_error=True) as coming:
+                async with second_client.session(SESSION, stop_on_error=True) as coming:
                     await coming.spawn("look")
     assert [request.path for request in api.asked] == ["/v1/spawns"] * 2 + [f"/v1/runs/{RUN}/stop"]
     assert len({request.headers["idempotency-key"] for request in api.asked[:2]}) == 1

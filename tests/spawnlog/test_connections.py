@@ -147,7 +147,7 @@ async def test_silent_server_is_given_up(
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("answer", "why"),
     [
         (b"nonsense\r\n\r\n", "the answer is not HTTP"),
         (
@@ -159,8 +159,8 @@ async def test_silent_server_is_given_up(
         (b"HTTP/1.1 200 OK\r\nX: %s" % (b"x" * 128 * 1024), "the answer is not HTTP"),
     ],
 )
-async def test_broken_answer_is_a_lost_connection(served: Serving, said: bytes, why: str) -> None:
-    async with served(said or b"\r\n", closes=True) as (_, client):
+async def test_broken_answer_is_a_lost_connection(served: Serving, answer: bytes, why: str) -> None:
+    async with served(answer or b"\r\n", closes=True) as (_, client):
         with pytest.raises(ServerUnreachableError, match=why):
             await client.head()
 

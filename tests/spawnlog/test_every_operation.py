@@ -108,7 +108,7 @@ NOT_RECORDED = {
 """Operations that refuse their request here, and therefore store no answer."""
 
 
-@pytest.mark.parametrize("operation", WITH_KEY, ids=lambda one: one.name)
+@pytest.mark.parametrize("operation", WITH_KEY, ids=lambda operation: operation.name)
 def test_repeated_key_gets_the_answer_on_record(
     server: Server, run: dict[str, Any], operation: Operation
 ) -> None:
@@ -149,10 +149,10 @@ async def answers(
             found = list(found) if is_lines else found
         except Problem as problem:
             found = (problem.code, problem.detail)
-        async with AsyncClient(server.url, token=server.token) as other:
+        async with AsyncClient(server.url, token=server.token) as second_client:
             try:
-                asked = getattr(other, name)(**given)
-                awaited = [request async for request in asked] if is_lines else await asked
+                returned = getattr(second_client, name)(**given)
+                awaited = [request async for request in returned] if is_lines else await returned
             except Problem as problem:
                 awaited = (problem.code, problem.detail)
         if plain(http_outcome(server, request)) == plain(expected):
@@ -160,7 +160,7 @@ async def answers(
     return plain(expected), plain(found), plain(awaited)
 
 
-@pytest.mark.parametrize("operation", SAME_TWICE, ids=lambda one: one.name)
+@pytest.mark.parametrize("operation", SAME_TWICE, ids=lambda operation: operation.name)
 async def test_client_gives_the_answer_of_http(
     server: Server, client: Client, run: dict[str, Any], operation: Operation
 ) -> None:

@@ -97,8 +97,8 @@ def test_method_description_names_python_arguments() -> None:
 
 def test_completion_shows_documented_names() -> None:
     shown = {name for name in dir(Client("http://127.0.0.1:1", token="x")) if name[0] != "_"}
-    other = shown - {python_name(operation) for operation in OPERATIONS} - set(ITERATORS.values())
-    assert other == {
+    unknown = shown - {python_name(operation) for operation in OPERATIONS} - set(ITERATORS.values())
+    assert unknown == {
         "address", "answer", "close", "follow_events", "from_environment", "retries", "run",
         "session",
     }  # fmt: skip

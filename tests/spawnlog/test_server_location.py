@@ -101,9 +101,9 @@ def test_server_removes_entries_of_killed_servers(directory: DataDirectory) -> N
 
 
 def test_server_of_another_log_is_no_neighbor(directory: DataDirectory) -> None:
-    other = directory.enter_server("http://127.0.0.1:1", uuid4())
+    second_entry = directory.enter_server("http://127.0.0.1:1", uuid4())
     assert directory.servers_of(LOG) == []
-    other.remove()
+    second_entry.remove()
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"url": "x"}', b"\xff"])

@@ -14,8 +14,8 @@ NOWHERE = "http://127.0.0.1:1"
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient])
 def test_objects_of_one_run_are_equal(kind: Any) -> None:
-    client, other = (kind(url=NOWHERE, token="a") for _ in range(2))
-    first, again, next_run = client.run(RUN), other.run(RUN), client.run(NEXT)
+    client, second_client = (kind(url=NOWHERE, token="a") for _ in range(2))
+    first, again, next_run = client.run(RUN), second_client.run(RUN), client.run(NEXT)
     assert first == again
     assert {first, again, next_run} == {first, next_run}
     assert first != next_run

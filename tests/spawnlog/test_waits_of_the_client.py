@@ -87,8 +87,8 @@ async def test_wait_on_a_silent_server_ends_in_time(
                 with Client(api.url) as client:
                     client.run(RUN).wait(seconds=0.05)
             else:
-                async with AsyncClient(api.url) as other:
-                    await other.run(RUN).wait(seconds=0.05)
+                async with AsyncClient(api.url) as second_client:
+                    await second_client.run(RUN).wait(seconds=0.05)
     finally:
         over.set()
     assert time.monotonic() - began < 10

@@ -94,14 +94,14 @@ def used_between(before: dict[_Process, Seen], now: dict[_Process, Seen]) -> flo
     alive = {pid for pid, _ in now}
     parents = {pid: value.parent for (pid, _), value in before.items() if pid not in alive}
     used = sum(item.seconds for item in now.values())
-    for process, one in before.items():
+    for process, usage in before.items():
         # What has ended is in the time of its parent now, if that waited for it; if that ended too,
         # in the time of the parent's parent.
-        heir = one.parent
+        heir = usage.parent
         for _ in parents:
             heir = parents.get(heir, heir)
         if process in now or heir in alive:
-            used -= one.seconds
+            used -= usage.seconds
     return max(0.0, used)
 
 
@@ -115,7 +115,9 @@ def _ours() -> dict[_Process, Seen]:
     found = {}
     folder = tempfile.gettempdir() + os.sep
     # Parents come before their children where no number was given twice.
-    for process in sorted(psutil.process_iter(["ppid", "create_time"]), key=lambda one: one.pid):
+    for process in sorted(
+        psutil.process_iter(["ppid", "create_time"]), key=lambda process: process.pid
+    ):
         parent, key = process.info["ppid"], (process.pid, process.info["create_time"])
         is_child = process.pid == me or parent in known
         if not is_child and (key in _strangers or not _is_marked(process, folder)):

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def wait_for(
-    what: str, look: Callable[[], T | Literal[False] | None], *, seconds: float = WAIT_SECONDS_MAX
+    event: str, look: Callable[[], T | Literal[False] | None], *, seconds: float = WAIT_SECONDS_MAX
 ) -> T:
     """Return the first truthy answer of `look`. Fail if none comes in time."""
     began = time.monotonic()
@@ -26,14 +26,14 @@ def wait_for(
             return found
         waited = time.monotonic() - began
         if waited > seconds:
-            raise AssertionError(f"waited {seconds} s in vain for {what}")
+            raise AssertionError(f"waited {seconds} s in vain for {event}")
         pause = min(waited * WAITED_SHARE, LOOK_EVERY_SECONDS_MAX)
         threading.Event().wait(max(pause, LOOK_EVERY_SECONDS))
 
 
 async def until(
     condition: Callable[[], bool | Awaitable[bool]],
-    what: str = "it to come true",
+    event: str = "it to come true",
     seconds: float = 10.0,
 ) -> None:
     """Wait for a condition on the event loop. Fail if it does not come true in time."""
@@ -42,5 +42,5 @@ async def until(
         found = condition()
         if await found if inspect.isawaitable(found) else found:
             return
-        assert time.monotonic() < deadline, f"waited {seconds} s in vain for: {what}"
+        assert time.monotonic() < deadline, f"waited {seconds} s in vain for: {event}"
         await asyncio.sleep(0.005)

@@ -108,10 +108,10 @@ def test_changes_since_sums_up_a_range_with_the_lists_behind(window: Page, storm
 def test_changes_field_by_field_come_on_demand(window: Page, storm: Storm) -> None:
     server, _ = storm
     start, end = bounds_of_the_wrong_configuration(server)
-    with watched_requests(window, "/v1/diff") as asked:
+    with watched_requests(window, "/v1/diff") as requests:
         window.goto(f"/ui/changes?from=pos:{start - 1}&to=pos:{end}")
         expect(window.get_by_role("list", name="Figures")).to_be_visible()
-        assert asked == []
+        assert requests == []
         window.get_by_role("button", name="What changed, field by field").click()
     expect(window.get_by_text("Configuration changed: revision 1 → 3.")).to_be_visible()
     fields = window.get_by_role("region", name="What changed, field by field")
@@ -120,7 +120,7 @@ def test_changes_field_by_field_come_on_demand(window: Page, storm: Storm) -> No
     answer = server.http.get(
         "/v1/diff", params={"from": f"pos:{start - 1}", "to": f"pos:{end}", "limit": 500}
     ).json()
-    every = sum(answer["counts"][one] for one in ("added", "removed", "changed"))
+    every = sum(answer["counts"][verdict] for verdict in ("added", "removed", "changed"))
     assert 100 < every <= 200
     window.get_by_role("button", name="Show more").click()
     expect(rows).to_have_count(every + 1)
@@ -128,7 +128,7 @@ def test_changes_field_by_field_come_on_demand(window: Page, storm: Storm) -> No
     fields.get_by_role("button", name="Link, command and request").click()
     expect(window.get_by_text(f"spawnlog diff pos:{start - 1} pos:{end}")).to_be_visible()
     window.keyboard.press("Escape")
-    first = next(one["id"] for one in answer["added"] if one["kind"] == "run")
+    first = next(change["id"] for change in answer["added"] if change["kind"] == "run")
     window.get_by_role("combobox", name=re.compile("^Of")).select_option("the run")
     window.get_by_label("Run", exact=True).fill(first)
     window.keyboard.press("Enter")

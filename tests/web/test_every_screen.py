@@ -96,7 +96,11 @@ def record_of_demo(server: Server) -> Record:
     refused, position = events[0]["runId"], events[0]["position"]
     posted = server.http.get("/v1/runs", params={"tree": f"{DEMO}-6"}).json()["items"][0]
     announced = server.http.get("/v1/announcements", params={"limit": 100}).json()["items"]
-    (post,) = [one["position"] for one in announced if one["runId"] == posted["runId"]]
+    (post,) = [
+        announcement["position"]
+        for announcement in announced
+        if announcement["runId"] == posted["runId"]
+    ]
     edition, summary, words = run("edition"), run("summary"), run("harbour-words")
     return Record(
         server,
@@ -167,7 +171,7 @@ def test_each_shows_data_above_the_fold(
         page = context.new_page()
         page.set_viewport_size({"width": width, "height": height})
         # The tabs of a run are below what came of it, and an editor is below its choices.
-        screens = [one for one in record.screens if not re.search("part=|try=", one.view)]
+        screens = [screen for screen in record.screens if not re.search("part=|try=", screen.view)]
         for screen, is_then in itertools.product(screens, (False, True)):
             at = f"{'&' if '?' in screen.view else '?'}at=pos:{record.position}" if is_then else ""
             page.goto(f"/ui/{screen.view}{at}")

@@ -106,7 +106,7 @@ def test_every_view_is_reached_at_390_px(page: Page, server: Server) -> None:
     boxes = [box for link in links.all() if (box := link.bounding_box()) is not None]
     assert len(boxes) == 11
     assert all(box["x"] >= 0 and box["x"] + box["width"] <= NARROW["width"] for box in boxes)
-    assert all(one["y"] + one["height"] <= other["y"] for one, other in pairwise(boxes))
+    assert all(first["y"] + first["height"] <= second["y"] for first, second in pairwise(boxes))
     names = [link.inner_text() for link in links.all()]
     page.keyboard.press("Escape")
     for name in names:

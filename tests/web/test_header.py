@@ -188,13 +188,13 @@ def test_token_of_one_session_sees_its_own_time_bar(browser: Browser, made_data_
                 "token": {"file": str(file.with_name("other"))},
             },
         ]
-        other = file.with_name("other")
-        other.write_text(TOKEN[::-1], "utf-8")
-        other.chmod(0o600)
+        second_file = file.with_name("other")
+        second_file.write_text(TOKEN[::-1], "utf-8")
+        second_file.chmod(0o600)
         config = configuration(agent("main", default=True), tokens=tokens)
         with Server(copied(made_data_dir, place / "data"), config) as server:
-            asked = server.spawn("the task", requester={"sessionKey": FAMILY}, label="own")
-            server.run(asked.json()["runId"], "announced")
+            answer = server.spawn("the task", requester={"sessionKey": FAMILY}, label="own")
+            server.run(answer.json()["runId"], "announced")
             with watched_context(browser, server.url, token=TOKEN) as (context, _):
                 page = context.new_page()
                 with page.expect_response("**/v1/events/histogram?*") as counted:

@@ -103,10 +103,10 @@ def page(browser: Browser, hostile: HostileRecord) -> Iterator[Page]:
 
 def faults_of_texts(page: Page) -> list[str]:
     """Return the effects of a text on the page around it."""
-    found = [f"beside others: {one}" for one in page.evaluate(BESIDE_OTHERS)]
+    found = [f"beside others: {fault}" for fault in page.evaluate(BESIDE_OTHERS)]
     if page.locator(MADE).count() > 0:
         found.append("markup")
-    found += [f"raw: {one!r}" for one in set(RAW.findall(page.locator("body").inner_text()))]
+    found += [f"raw: {text!r}" for text in set(RAW.findall(page.locator("body").inner_text()))]
     wide, room = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
     if wide > room:
         found.append(f"{wide} px wide")
@@ -207,9 +207,9 @@ def test_it_is_shown_as_text_on_every_view(window: Page, runs: dict[str, str], n
         expect(outcome).to_contain_text(SEEN[name])
         expect(window.get_by_text("Reading …")).to_have_count(0)
         assert window.locator(MADE).count() == 0
-    other = next(one for named, one in runs.items() if named != name)
+    other_run = next(run_id for named, run_id in runs.items() if named != name)
     for view in (
-        f"compare/{runs[name]}?with={other}",
+        f"compare/{runs[name]}?with={other_run}",
         f"changes?from=pos:0&runId={runs[name]}",
     ):
         window.goto(f"/ui/{view}")

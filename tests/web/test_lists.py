@@ -37,10 +37,10 @@ def test_reading_on_goes_on_when_the_server_is_back(browser: Browser, storm: Sto
         page.goto("/ui/runs?status=done")
         grid = page.get_by_role("grid", name="Runs")
         expect(page.get_by_role("row").nth(1)).to_be_visible()
-        asked: list[float] = []
+        request_times: list[float] = []
 
         def refuse(route: Route) -> None:
-            asked.append(time.monotonic())
+            request_times.append(time.monotonic())
             route.abort()
 
         page.route("**/v1/runs?*cursor=*", refuse, times=2)
@@ -50,7 +50,7 @@ def test_reading_on_goes_on_when_the_server_is_back(browser: Browser, storm: Sto
         grid.press("End")
         chosen = page.locator(".line.current")
         assert int(chosen.get_attribute("aria-rowindex") or "0") > 42
-        first, second = asked
+        first, second = request_times
         assert second - first > 0.5, "what failed is not asked again at once"
 
 

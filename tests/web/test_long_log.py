@@ -51,14 +51,14 @@ def page(browser: Browser, server: Server) -> Iterator[Page]:
 @pytest.mark.parametrize("at", ["", f"at=pos:{EVENTS // 2}"])
 def test_every_view_is_there_in_the_past_and_now(page: Page, server: Server, at: str) -> None:
     then = {"at": at.removeprefix("at=")} if at else {}
-    run, other = newest(server, **then), newest(server, status="done", **then)
+    run, second_run = newest(server, **then), newest(server, status="done", **then)
     views = (
         "runs",
         "runs?status=refused",
         "tree",
         f"tree/{run['requesterSessionKey']}",
-        *(f"run/{other['runId']}?part={part}" for part in ("decisions", "history", "prompt")),
-        f"compare/{run['runId']}?with={other['runId']}",
+        *(f"run/{second_run['runId']}?part={part}" for part in ("decisions", "history", "prompt")),
+        f"compare/{run['runId']}?with={second_run['runId']}",
         "changes",
         "what-if",
         "log",

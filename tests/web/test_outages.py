@@ -48,19 +48,21 @@ def server_on(data_dir: Path, url: str) -> Server:
 
 
 @pytest.fixture
-def one(database_url: str) -> Iterator[Server]:
+def first_server(database_url: str) -> Iterator[Server]:
     with new_place() as place, server_on(place / "data", database_url) as server:
         yield server
 
 
 @pytest.mark.nightly
 def test_two_servers_behind_one_address_read_as_one(
-    page: Page, between: RoundRobin, one: Server
+    page: Page, between: RoundRobin, first_server: Server
 ) -> None:
-    with server_on(one.data_dir, one.database_url) as other:
-        between.lead_to(one.url, other.url)
+    with server_on(first_server.data_dir, first_server.database_url) as second_server:
+        between.lead_to(first_server.url, second_server.url)
         page.goto("/ui/runs")
-        for number, server in zip(range(6), itertools.cycle((one, other)), strict=False):
+        for number, server in zip(
+            range(6), itertools.cycle((first_server, second_server)), strict=False
+        ):
             server.spawn(f"task {number}", label=f"label-{number}")
             expect(page.get_by_role("row").nth(1)).to_contain_text(f"label-{number}")
             expect(page.get_by_role("row")).to_have_count(number + 2)
@@ -69,22 +71,22 @@ def test_two_servers_behind_one_address_read_as_one(
 
 @pytest.mark.nightly
 def test_a_restart_loses_neither_place_nor_event(
-    page: Page, between: RoundRobin, one: Server
+    page: Page, between: RoundRobin, first_server: Server
 ) -> None:
-    between.lead_to(one.url)
+    between.lead_to(first_server.url)
     for number in range(3):
-        one.spawn(f"task {number}", label=f"label-{number}")
+        first_server.spawn(f"task {number}", label=f"label-{number}")
     page.goto("/ui/runs?status=done&status=running&status=preparing&status=queued")
     expect(page.get_by_role("row")).to_have_count(4)
     page.get_by_role("grid", name="Runs").press("j")
     expect(page.locator(".line.current")).to_contain_text("label-2")
     between.lead_to()
     expect(page.get_by_text("Disconnected. Showing data from")).to_be_visible()
-    one.stop()
-    one.start()
-    one.spawn("task 3", label="label-3")
+    first_server.stop()
+    first_server.start()
+    first_server.spawn("task 3", label="label-3")
     expect(page.get_by_role("row")).to_have_count(4)
-    between.lead_to(one.url)
+    between.lead_to(first_server.url)
     expect(page.get_by_role("button", name="newer events: show")).to_be_visible()
     expect(page.get_by_text("Disconnected. Showing data from")).to_have_count(0)
     expect(page.locator(".line.current")).to_contain_text("label-2")
@@ -93,10 +95,10 @@ def test_a_restart_loses_neither_place_nor_event(
 
 
 def test_live_mark_goes_out_while_server_is_away(
-    page: Page, between: RoundRobin, one: Server
+    page: Page, between: RoundRobin, first_server: Server
 ) -> None:
-    between.lead_to(one.url)
-    one.spawn("task", label="the-first")
+    between.lead_to(first_server.url)
+    first_server.spawn("task", label="the-first")
     page.goto("/ui/runs")
     expect(page.get_by_role("row")).to_have_count(2)
     live = page.get_by_text("● Live")
@@ -105,25 +107,25 @@ def test_live_mark_goes_out_while_server_is_away(
     before = heading.bounding_box()
     # An outage may also meet the bar's question of how much was recorded.
     page.route("**/v1/events/histogram?*", lambda route: route.abort())
-    one.spawn("task", label="the-second")
+    first_server.spawn("task", label="the-second")
     expect(page.get_by_text("The time bar cannot be read")).to_be_visible()
     between.lead_to()
     expect(page.get_by_text("Disconnected. Showing data from")).to_be_visible()
     expect(live).to_have_count(0)
     expect(page.get_by_role("button", name="Offline since")).to_be_visible()
     assert heading.bounding_box() == before
-    between.lead_to(one.url)
+    between.lead_to(first_server.url)
     expect(live).to_be_visible()
     expect(page.get_by_text("Disconnected. Showing data from")).to_have_count(0)
 
 
 @pytest.mark.nightly
 def test_another_log_takes_the_place_of_everything_that_was_shown(
-    page: Page, between: RoundRobin, one: Server, databases: Databases
+    page: Page, between: RoundRobin, first_server: Server, databases: Databases
 ) -> None:
-    between.lead_to(one.url)
-    run_id = one.spawn("of the one log", label="of-the-one").json()["runId"]
-    one.run(run_id, "announced")
+    between.lead_to(first_server.url)
+    run_id = first_server.spawn("of the one log", label="of-the-one").json()["runId"]
+    first_server.run(run_id, "announced")
     page.goto("/ui/runs?at=pos:5")
     expect(page.get_by_role("note")).to_be_visible()
     url = databases.create()
@@ -144,10 +146,10 @@ def test_another_log_takes_the_place_of_everything_that_was_shown(
 
 @pytest.mark.nightly
 def test_a_token_that_ended_meanwhile_is_not_taken_for_a_server_that_is_away(
-    browser: Browser, between: RoundRobin, one: Server
+    browser: Browser, between: RoundRobin, first_server: Server
 ) -> None:
-    between.lead_to(one.url)
-    code = one.http.post("/v1/page-codes").json()["code"]
+    between.lead_to(first_server.url)
+    code = first_server.http.post("/v1/page-codes").json()["code"]
     with watched_context(browser, between.url, may_be_away=True, refusals=(401,)) as (context, _):
         page = context.new_page()
         # A view that asks for nothing by itself.
@@ -156,18 +158,18 @@ def test_a_token_that_ended_meanwhile_is_not_taken_for_a_server_that_is_away(
         own = {"Authorization": f"Bearer {page.evaluate(STORED)}"}
         between.lead_to()
         expect(page.get_by_text("Disconnected. Showing data from")).to_be_visible()
-        assert one.http.delete("/v1/page-tokens/current", headers=own).json()["wasKnown"]
-        between.lead_to(one.url)
+        assert first_server.http.delete("/v1/page-tokens/current", headers=own).json()["wasKnown"]
+        between.lead_to(first_server.url)
         expect(page.get_by_role("alert")).to_contain_text("no longer valid")
         assert page.evaluate(STORED) is None
 
 
 @pytest.mark.nightly
 def test_in_an_outage_nothing_is_shown_as_the_answer_to_another_question(
-    page: Page, between: RoundRobin, one: Server
+    page: Page, between: RoundRobin, first_server: Server
 ) -> None:
-    between.lead_to(one.url)
-    one.run(one.spawn("task", label="the-first").json()["runId"], "announced")
+    between.lead_to(first_server.url)
+    first_server.run(first_server.spawn("task", label="the-first").json()["runId"], "announced")
     page.goto("/ui/runs")
     expect(page.get_by_role("row")).to_have_count(2)
     between.lead_to()
@@ -175,27 +177,27 @@ def test_in_an_outage_nothing_is_shown_as_the_answer_to_another_question(
     search_runs(page, "label:another")
     expect(page.get_by_role("alert")).to_contain_text("does not answer")
     expect(page.get_by_role("row")).to_have_count(0)
-    between.lead_to(one.url)
+    between.lead_to(first_server.url)
     expect(page.get_by_text("0 of 1 run matches.")).to_be_visible()
 
 
 @pytest.mark.nightly
 def test_it_works_at_a_name_that_a_browser_trusts_with_little(
-    browser: Browser, one: Server
+    browser: Browser, first_server: Server
 ) -> None:
-    one.spawn("task", label="the-first")
-    url = one.url.replace("127.0.0.1", ELSEWHERE)
-    code = one.http.post("/v1/page-codes").json()["code"]
+    first_server.spawn("task", label="the-first")
+    url = first_server.url.replace("127.0.0.1", ELSEWHERE)
+    code = first_server.http.post("/v1/page-codes").json()["code"]
     with watched_context(browser, url) as (context, watched):
         page = context.new_page()
         page.goto(f"/ui/runs#code={code}")
         expect(page.get_by_role("row").nth(1)).to_contain_text("the-first")
         assert page.evaluate("isSecureContext") is False
-        other = context.new_page()
-        other.goto("/ui/runs")
-        expect(other.get_by_role("row").nth(1)).to_contain_text("the-first")
-        one.spawn("task", label="the-second")
-        for window in (page, other):
+        second_page = context.new_page()
+        second_page.goto("/ui/runs")
+        expect(second_page.get_by_role("row").nth(1)).to_contain_text("the-first")
+        first_server.spawn("task", label="the-second")
+        for window in (page, second_page):
             expect(window.get_by_role("row").nth(1)).to_contain_text("the-second")
         # A browser says that there it takes no note of one of the headers.
         assert [line for line in watched.wrong if "Cross-Origin-Opener-Policy" not in line] == []

@@ -66,8 +66,8 @@ def day(made_data_dir: Path) -> Iterator[Day]:
         with Server(copied(made_data_dir, place / "data"), config, folder=notes) as server:
             usage = {"type": "usage", "inputTokens": 500_000, "outputTokens": 0}
             done = narrate(server, said("hello"), {"say": usage | {"model": "acme/big"}})
-            other = {"say": usage | {"model": "acme/other", "inputTokens": 1_000}}
-            for run_id in (done, narrate(server, other, agentId="unpriced")):
+            second_usage = {"say": usage | {"model": "acme/other", "inputTokens": 1_000}}
+            for run_id in (done, narrate(server, second_usage, agentId="unpriced")):
                 server.run(run_id, "announced")
             # One session has at most five active children.
             failed = [server.accepted("tides", label=f"tide-{number}") for number in range(3)]
@@ -236,11 +236,11 @@ def test_past_is_as_of_its_moment(window: Page, day: Day) -> None:
 
 
 def test_summary_is_asked_for_once_a_second(window: Page, day: Day) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     def note(request: Request) -> None:
         if "/v1/summary" in request.url:
-            asked.append(request.url)
+            requests.append(request.url)
 
     window.goto("/ui/overview")
     expect(figure(window, "spawned")).to_be_visible()
@@ -252,7 +252,7 @@ def test_summary_is_asked_for_once_a_second(window: Page, day: Day) -> None:
         window.wait_for_timeout(250)
     expect(figure(window, "spawned")).to_contain_text(str(before + BURST))
     seconds = time.monotonic() - began
-    assert 0 < len(asked) <= seconds + 2, (asked, seconds)
+    assert 0 < len(requests) <= seconds + 2, (requests, seconds)
 
 
 def test_empty_server_is_filled_by_the_form(empty: tuple[Server, Page]) -> None:

@@ -44,12 +44,12 @@ def test_who_has_a_token_signs_in_and_out_in_all_tabs(browser: Browser, storm: S
         page.get_by_label("Token").fill(f"  {server.token}\n")
         page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_role("heading", name="Overview")).to_be_visible()
-        other = context.new_page()
-        other.goto("/ui/log")
-        expect(other.get_by_role("heading", name="Log")).to_be_visible()
+        second_page = context.new_page()
+        second_page.goto("/ui/log")
+        expect(second_page.get_by_role("heading", name="Log")).to_be_visible()
         sign_out(page)
-        for one in (page, other):
-            expect(one.get_by_label("Token")).to_be_visible()
+        for tab in (page, second_page):
+            expect(tab.get_by_label("Token")).to_be_visible()
 
 
 def test_the_registry_is_as_it_was_at_any_moment(window: Page, storm: Storm) -> None:
@@ -119,7 +119,7 @@ def test_of_a_moment_that_is_none_nobody_but_the_field_asks(browser: Browser, st
     refused: list[str] = []
     with watched_context(browser, server.url, token=server.token, refusals=(404,)) as (context, _):
         page = context.new_page()
-        page.on("response", lambda one: None if one.ok else refused.append(one.url))
+        page.on("response", lambda response: None if response.ok else refused.append(response.url))
         page.goto("/ui/runs")
         expect(page.get_by_role("row").nth(1)).to_be_visible()
         open_moment(page)
@@ -233,14 +233,14 @@ def test_a_window_that_nobody_sees_reads_no_list_until_it_is_seen(
     )
     seen += " document.dispatchEvent(new Event('visibilitychange')) }"
     window.evaluate(seen, False)
-    asked: list[str] = []
-    window.on("request", lambda request: asked.append(request.url))
+    requests: list[str] = []
+    window.on("request", lambda request: requests.append(request.url))
     heads = [window.get_by_role("slider").get_attribute("max") or ""]
     for number in range(3):
         server.spawn("watched", agentId="writer", label=f"unseen-{number}")
         expect(window.get_by_role("slider")).not_to_have_attribute("max", heads[-1])
         heads.append(window.get_by_role("slider").get_attribute("max") or "")
-    assert not [url for url in asked if "/v1/runs" in url and url.split("=")[-1] in heads[1:]]
+    assert not [url for url in requests if "/v1/runs" in url and url.split("=")[-1] in heads[1:]]
     window.evaluate(seen, True)
     expect(window.get_by_role("row").nth(1)).to_contain_text("unseen-2")
 

@@ -171,21 +171,21 @@ def test_markdown_makes_no_markup_of_html(page: Page) -> None:
 
 
 def test_rows_are_chosen_by_box_key_and_range(page: Page) -> None:
-    said = page.get_by_role("status").first
+    status = page.get_by_role("status").first
     grid = page.get_by_role("grid", name="Rows")
     grid.get_by_label("Choose label 1", exact=True).click()
     grid.get_by_label("Choose label 4", exact=True).click(modifiers=["Shift"])
-    expect(said).to_contain_text("4 chosen")
+    expect(status).to_contain_text("4 chosen")
     expect(grid.get_by_label("Choose label 3", exact=True)).to_be_checked()
     grid.press("j")
     grid.press(" ")
-    expect(said).to_contain_text("5 chosen")
+    expect(status).to_contain_text("5 chosen")
     grid.get_by_label("Choose all 300 rows").check()
-    expect(said).to_contain_text("300 chosen")
+    expect(status).to_contain_text("300 chosen")
     grid.press("Enter")
-    expect(said).to_contain_text("opened r0")
+    expect(status).to_contain_text("opened r0")
     grid.get_by_text("r2", exact=True).click()
-    expect(said).to_contain_text("opened r2")
+    expect(status).to_contain_text("opened r2")
     expect(grid).to_be_focused()
 
 

@@ -132,14 +132,14 @@ def test_card_compares_with_the_last_good_or_failed_run(page: Page, server: Serv
     server.run(good, "ended")
     failed = server.accepted(task="no steps", label="bad")
     server.run(failed, "ended")
-    for run_id, text, other in (
+    for run_id, text, absent in (
         (failed, "good run of main: good", good),
         (good, "failed run of main: bad", failed),
     ):
         page.goto(f"/ui/run/{run_id}")
         page.get_by_role("button", name="Compare with …").click()
         page.get_by_role("link", name=f"Last {text}").click()
-        expect(page).to_have_url(re.compile(rf"/ui/compare/{run_id}\?with={other}$"))
+        expect(page).to_have_url(re.compile(rf"/ui/compare/{run_id}\?with={absent}$"))
 
 
 def test_card_names_parent_and_children(page: Page, server: Server) -> None:

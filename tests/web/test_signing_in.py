@@ -117,16 +117,18 @@ def test_what_is_late_of_the_token_before_signs_nobody_out(
         page.route("**/v1/runs?*", lambda route: late.append(route), times=1)
         with page.expect_request("**/v1/runs?*"):
             search_runs(page, "agent:writer")
-        other = context.new_page()
-        other.goto(urlunsplit(urlsplit(opened(server, "--no-browser"))._replace(path="/ui/log")))
-        expect(other.get_by_role("heading", name="Log")).to_be_visible()
-        token = other.evaluate(STORED)
+        second_page = context.new_page()
+        second_page.goto(
+            urlunsplit(urlsplit(opened(server, "--no-browser"))._replace(path="/ui/log"))
+        )
+        expect(second_page.get_by_role("heading", name="Log")).to_be_visible()
+        token = second_page.evaluate(STORED)
         with contextlib.suppress(Error):
             late.pop().continue_()
         expect(page.get_by_role("row").nth(1)).to_contain_text("writer")
         page.get_by_role("link", name="Lanes").click()
         expect(page.get_by_role("heading", name="Lanes")).to_be_visible()
-        assert other.evaluate(STORED) == token
+        assert second_page.evaluate(STORED) == token
 
 
 @pytest.mark.parametrize(
@@ -152,10 +154,10 @@ def test_a_browser_is_opened_with_the_address(
     tmp_path: Path, storm: tuple[Server, StormRecord]
 ) -> None:
     server, _ = storm
-    program, told = tmp_path / "browser", tmp_path / "told"
-    program.write_text(f'#!/bin/sh\nprintf %s "$1" >{told}\n', "utf-8")
+    program, file = tmp_path / "browser", tmp_path / "told"
+    program.write_text(f'#!/bin/sh\nprintf %s "$1" >{file}\n', "utf-8")
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
-    assert opened(server, BROWSER=f"{program} %s") == told.read_text("utf-8")
+    assert opened(server, BROWSER=f"{program} %s") == file.read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -201,13 +203,13 @@ def test_who_signs_in_elsewhere_in_the_browser_looks_in_all_of_its_windows(
 ) -> None:
     server, token = child
     with watched_context(browser, server.url) as (context, _):
-        page, other = context.new_page(), context.new_page()
+        page, second_page = context.new_page(), context.new_page()
         page.goto("/ui/runs")
         sign_in(page, server.token)
         expect(page.get_by_role("link", name="Configuration")).to_be_visible()
-        other.goto("/ui/lanes")
-        sign_out(other)
+        second_page.goto("/ui/lanes")
+        sign_out(second_page)
         expect(page.get_by_label("Token")).to_be_visible()
-        sign_in(other, token)
+        sign_in(second_page, token)
         expect(page.get_by_role("link", name="Log")).to_be_visible()
         expect(page.get_by_role("link", name="Configuration")).to_have_count(0)

@@ -166,8 +166,8 @@ def test_what_is_parked_is_sent_again_with_a_reason(window: Page, state: State) 
     assert faults_for_a_screen_reader(window) == []
     panel.get_by_label("Reason").fill("perhaps now")
     window.get_by_role("button", name="Redeliver", exact=True).click()
-    said = window.get_by_role("status").filter(has_text="Queued for redelivery to gateway.")
-    expect(said).to_be_visible()
+    status = window.get_by_role("status").filter(has_text="Queued for redelivery to gateway.")
+    expect(status).to_be_visible()
     expect(gateway).to_contain_text("Failed: gave up after 2 attempts")
     expect(window).not_to_have_url(re.compile(rf"open={position}\b"))
     panel.get_by_label("Reason").press("Escape")
@@ -199,9 +199,9 @@ def test_what_is_parked_is_sent_again_with_a_reason(window: Page, state: State) 
 
 def test_a_parked_hook_is_called_again_with_a_reason(window: Page, state: State) -> None:
     def given_up() -> list[int]:
-        asked = {"types": "EffectParked", "runId": state.child}
-        events = state.server.http.get("/v1/events", params=asked).json()["items"]
-        return [one["position"] for one in events if one["payload"]["kind"] == "hook"]
+        query = {"types": "EffectParked", "runId": state.child}
+        events = state.server.http.get("/v1/events", params=query).json()["items"]
+        return [event["position"] for event in events if event["payload"]["kind"] == "hook"]
 
     (position,) = wait_for("the hook to be given up", given_up)
     window.goto(f"/ui/log?types=EffectParked&runId={state.child}")
@@ -214,7 +214,9 @@ def test_a_parked_hook_is_called_again_with_a_reason(window: Page, state: State)
     )
 
     def calls() -> list[Call]:
-        return [one for one in state.outside.calls("subagentSpawned") if one.run_id == state.child]
+        return [
+            call for call in state.outside.calls("subagentSpawned") if call.run_id == state.child
+        ]
 
     wait_for("the second call", lambda: len(calls()) == 2)
     expect(window.get_by_role("button", name="Call again")).to_have_count(0)
@@ -280,7 +282,7 @@ def test_the_revision_in_force_is_marked_and_two_are_compared(window: Page, stat
     compared.get_by_role("button", name="Link, command and request").click()
     expect(window.get_by_text(f"spawnlog config diff {last} {WRONG_REVISION}")).to_be_visible()
     window.keyboard.press("Escape")
-    wrong = next(one for one in listed if one["revision"] == WRONG_REVISION)
+    wrong = next(revision for revision in listed if revision["revision"] == WRONG_REVISION)
     window.goto(f"/ui/configuration?at=pos:{wrong['position']}")
     expect(row_of(grid, "in force then")).to_contain_text(f"{wrong['position']:,}")
     expect(grid.get_by_role("row")).to_have_count(WRONG_REVISION + 1)

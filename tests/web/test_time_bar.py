@@ -169,7 +169,7 @@ def test_an_address_of_no_moment_is_not_told_as_the_past(mistaken: Page, moment:
 def test_a_moment_by_another_name_is_a_position_from_then_on(window: Page, storm: Storm) -> None:
     server, record = storm
     run = server.http.get(f"/v1/runs/{min(record.accepted)}").json()
-    started = next(one for one in run["stages"] if one["stage"] == "started")["position"]
+    started = next(stage for stage in run["stages"] if stage["stage"] == "started")["position"]
     window.goto(f"/ui/runs?status=done&at=run:{run['runId']}@started")
     expect(window).to_have_url(re.compile(rf"at=pos:{started}&status=done"))
     window.goto("/ui/runs")

@@ -78,8 +78,8 @@ def family(made_data_dir: Path) -> Iterator[Family]:
             respawn = server.http.post(f"/v1/runs/{done}/respawn", json={}).json()["runId"]
             server.run(respawn, "announced")
             refused = server.spawn("refused", requester=requester, agentId="nobody").json()["runId"]
-            other = server.spawn("other", requester={"sessionKey": OTHER}, label="of-the-other")
-            server.run(other.json()["runId"], "announced")
+            foreign = server.spawn("other", requester={"sessionKey": OTHER}, label="of-the-other")
+            server.run(foreign.json()["runId"], "announced")
             head = server.http.get("/v1/log").json()["position"]
             yield Family(server, done, respawn, refused, head)
 
@@ -104,8 +104,8 @@ def test_every_view_opens_for_token(browser: Browser, family: Family, name: str)
                     )
                     expect(hidden).to_have_count(0 if "content" in name else 1)
                 if view == "changes" and name.endswith("-one"):
-                    told = page.get_by_text("this token does not see everything")
-                    expect(told).to_be_visible()
+                    notice = page.get_by_text("this token does not see everything")
+                    expect(notice).to_be_visible()
                     expect(page.get_by_role("link", name="What if")).to_have_count(0)
                 alerts = page.get_by_role("alert").all_inner_texts()
                 assert (view + at, alerts, watched.wrong) == (view + at, [], [])

@@ -41,7 +41,7 @@ def test_tree_in_the_past_folds(window: Page, storm: Storm) -> None:
     window.get_by_role("button", name=f"Fold {NAME}").click()
     expect(rows).to_have_count(2)
     window.get_by_role("button", name=f"Unfold {NAME}").click()
-    second = sorted(one["runs"][0]["stages"][0]["position"] for one in below)[1]
+    second = sorted(child["runs"][0]["stages"][0]["position"] for child in below)[1]
     window.get_by_role("slider", name="Moment").fill(str(second - 1))
     expect(window.get_by_role("note")).to_be_visible()
     expect(rows).to_have_count(3)
@@ -84,8 +84,8 @@ def test_bars_zoom_and_pan_together(window: Page) -> None:
     targets = [str(bar.get_attribute("href")) for bar in near]
 
     def shape() -> tuple[float, float]:
-        one, other = (begin_of(window.locator(f"[data-bars] a[href='{to}']")) for to in targets)
-        return other - one, one
+        first, second = (begin_of(window.locator(f"[data-bars] a[href='{to}']")) for to in targets)
+        return second - first, first
 
     grid = window.get_by_role("treegrid", name="Sessions")
     whole = shape()
@@ -167,10 +167,12 @@ def test_tree_is_walked_and_folded_by_keys(window: Page) -> None:
 def test_session_below_another_has_its_own_tree(window: Page, storm: Storm) -> None:
     server, _ = storm
     tree = server.http.get(f"/v1/sessions/{ROOT}/tree").json()["root"]
-    child = next(one for one in tree["children"] if one["sessionKey"])
+    child = next(child for child in tree["children"] if child["sessionKey"])
     window.goto(f"/ui/tree/{child['sessionKey']}")
     expect(rows_of(window)).to_have_count(len(child["children"]) + 2)
-    runs = len(child["runs"]) + sum(len(one["runs"]) for one in child["children"])
+    runs = len(child["runs"]) + sum(
+        len(child_session["runs"]) for child_session in child["children"]
+    )
     expect(window.get_by_text(f"{runs} run{'' if runs == 1 else 's'}", exact=True)).to_be_visible()
     expect(window.get_by_role("alert")).to_have_count(0)
     window.get_by_role("main").get_by_role("link", name=NAME).first.click()

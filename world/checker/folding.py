@@ -219,7 +219,7 @@ class Folded:
 
 def request_of(call: Call) -> Request:
     """Return the identity of a request, which its repetitions and its record share."""
-    return call.what, trace_of(call.label) if call.what == "message" else str(call.label)
+    return call.kind, trace_of(call.label) if call.kind == "message" else str(call.label)
 
 
 def lane_part(events: Sequence[Event]) -> str | None:

@@ -44,13 +44,13 @@ BIRTHS = ("SpawnRequested", "MessageReceived")
 class Call:
     """A request and its answer.
 
-    `status` is None if the connection was lost, so that the outcome is unknown. `what` is the kind
+    `status` is None if the connection was lost, so that the outcome is unknown. `kind` is the kind
     of request; `about` is its run, session or position.
     """
 
     caller: str
     number: int
-    what: str
+    kind: str
     began: int
     ended: int
     server: int
@@ -67,7 +67,7 @@ class Call:
     @property
     def told(self) -> str:
         """Return caller, number and subject of the call, for a report."""
-        return f"{self.caller} #{self.number} {self.what} {self.about or self.label or ''}".strip()
+        return f"{self.caller} #{self.number} {self.kind} {self.about or self.label or ''}".strip()
 
 
 @dataclass(frozen=True, slots=True)

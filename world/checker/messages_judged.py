@@ -163,7 +163,7 @@ def stopped_sessions_are_over(history: History, folded: Folded) -> Iterator[str]
     sessions of mode `session` that are not closed there.
     """
     for call in history.calls:
-        if call.what != "stop session" or call.status != 200 or call.position is None:
+        if call.kind != "stop session" or call.status != 200 or call.position is None:
             continue
         session = folded.sessions.get(str(call.about), Places())
         own = session.own_runs_at(call.position)
@@ -219,7 +219,7 @@ def _is_put_away(folded: Folded, key: str, position: int) -> bool:
 
 
 def _messages(history: History) -> Iterator[Call]:
-    return (call for call in history.calls if call.what == "message")
+    return (call for call in history.calls if call.kind == "message")
 
 
 def _is_queued(event: Event) -> bool:

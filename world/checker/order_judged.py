@@ -42,7 +42,7 @@ def spawns_in_order(history: History, folded: Folded) -> Iterator[str]:
 def answers_behind_what_they_tell(history: History, folded: Folded) -> Iterator[str]:
     """Yield answers about a spawn or message whose position does not include it."""
     for call in history.calls:
-        if call.what not in ASKED or call.position is None:
+        if call.kind not in ASKED or call.position is None:
             continue
         for run in (call.answer, *call.answer.get("runs", ())):
             stream = folded.runs.get(str(run.get("runId")))
@@ -78,7 +78,7 @@ def _first_asked(calls: Iterable[Call]) -> list[Call]:
     done.
     """
     first: dict[str, Call] = {}
-    for call in sorted((call for call in calls if call.what in ASKED), key=attrgetter("began")):
+    for call in sorted((call for call in calls if call.kind in ASKED), key=attrgetter("began")):
         first.setdefault(str(call.label), call)
     return list(first.values())
 

@@ -120,15 +120,15 @@ def past_is_answered_as_past(history: History, _: Folded) -> Iterator[str]:
 def nothing_is_missing(history: History, folded: Folded) -> Iterator[str]:
     """Yield each run on record that a server did not find."""
     for call in history.calls:
-        if call.what != "run" or call.status != 404:
+        if call.kind != "run" or call.status != 404:
             continue
         stream = folded.runs.get(str(call.about))
         if call.at is None or (stream is not None and stream.version_at(call.at)):
             yield f"{call.told} was not found, at {call.at or 'the end'}"
 
 
-def _reads(history: History, what: str) -> Iterator[tuple[Call, int]]:
+def _reads(history: History, kind: str) -> Iterator[tuple[Call, int]]:
     for call in history.calls:
         position = call.position if call.at is None else call.at
-        if call.what == what and call.status == 200 and position is not None:
+        if call.kind == kind and call.status == 200 and position is not None:
             yield call, position

@@ -22,7 +22,7 @@ def answers_are_known(history: History, _: Folded) -> Iterator[str]:
     """Yield answers that no caller can use."""
     for call in history.calls:
         if call.status is not None and call.status not in KNOWN_STATUSES.get(
-            call.what, READ_STATUSES
+            call.kind, READ_STATUSES
         ):
             yield f"{call.told} was answered with {call.status}: {dict(call.answer)}"
 
@@ -33,7 +33,7 @@ def accepted_are_recorded(history: History, folded: Folded) -> Iterator[str]:
     The same holds for each run of a batch, in the order of the answer.
     """
     for call in history.calls:
-        if call.what not in ("spawn", "batch") or call.status != 201:
+        if call.kind not in ("spawn", "batch") or call.status != 201:
             continue
         result, request = call.answer.get("runs", [call.answer]), folded.asked_by(call)
         ids = [run["runId"] for run in result]
@@ -65,7 +65,7 @@ def refused_are_recorded(history: History, folded: Folded) -> Iterator[str]:
             continue
         request = folded.asked_by(call)
         ids = [run.run_id for run in request]
-        if run_id not in ids or (call.what != "batch" and len(ids) > 1):
+        if run_id not in ids or (call.kind != "batch" and len(ids) > 1):
             yield f"{call.told} was refused as {run_id}; on record are {ids_of(request)}"
             continue
         events = folded.runs[str(run_id)].events
@@ -93,19 +93,19 @@ def asked_once_is_recorded_once(history: History, folded: Folded) -> Iterator[st
     Repetitions under one key and killed servers make no difference. Messages that wait are checked
     in `messages_judged`.
     """
-    asked: dict[Request, list[Call]] = {}
+    calls_of: dict[Request, list[Call]] = {}
     for call in _requests(history):
-        asked.setdefault(request_of(call), []).append(call)
+        calls_of.setdefault(request_of(call), []).append(call)
     for request, found in folded.asked_for.items():
-        if request not in asked:
+        if request not in calls_of:
             yield f"position {found[0][0].position} is a {request[0]} that nobody has asked for"
             continue
-        result = asked[request][0].told
+        result = calls_of[request][0].told
         if len(found) > 1:
             yield f"{result} is on record {len(found)} times: {ids_of([item[0] for item in found])}"
-        elif all(call.answer.get("code") in TURNED_AWAY for call in asked[request]):
+        elif all(call.answer.get("code") in TURNED_AWAY for call in calls_of[request]):
             yield f"{result} was turned away without a record, and is on record"
-    for request, calls in asked.items():
+    for request, calls in calls_of.items():
         if request in folded.asked_for or any(call.status == 202 for call in calls):
             continue
         unrecorded = UNRECORDED if request[0] != "message" else (*UNRECORDED, *TURNED_AWAY)
@@ -161,7 +161,7 @@ def announced_once(history: History, folded: Folded) -> Iterator[str]:
 
 def _below_stopped_sessions(history: History, folded: Folded) -> set[str]:
     """Return the sessions that a caller stopped, and all below them."""
-    found = {str(call.about) for call in history.calls if call.what == "stop session"}
+    found = {str(call.about) for call in history.calls if call.kind == "stop session"}
     above = {key: folded.requester_of(run_id) for run_id, key in folded.session_of.items()}
     while more := {key for key, requester in above.items() if requester in found} - found:
         found |= more
@@ -185,7 +185,7 @@ def _stopped_with_requester(
 def stopped_are_over(history: History, folded: Folded) -> Iterator[str]:
     """Yield stopped runs that are neither over nor stopping at the position of the answer."""
     for call in history.calls:
-        if call.what != "stop" or call.status != 200 or call.about is None:
+        if call.kind != "stop" or call.status != 200 or call.about is None:
             continue
         position = call.position or 0
         stream = folded.runs.get(call.about)
@@ -198,7 +198,7 @@ def stopped_are_over(history: History, folded: Folded) -> Iterator[str]:
 def acknowledged_are_recorded(history: History, folded: Folded) -> Iterator[str]:
     """Yield acknowledgements that are not on record."""
     for call in history.calls:
-        if call.what != "acknowledge" or call.status != 200 or call.about is None:
+        if call.kind != "acknowledge" or call.status != 200 or call.about is None:
             continue
         stream = folded.runs.get(call.about)
         until = stream.until(call.position or 0) if stream else ()
@@ -207,11 +207,11 @@ def acknowledged_are_recorded(history: History, folded: Folded) -> Iterator[str]
 
 
 def _requests(history: History) -> Iterator[Call]:
-    return (call for call in history.calls if call.what in ASKED)
+    return (call for call in history.calls if call.kind in ASKED)
 
 
 def _spawns(history: History) -> Iterator[Call]:
-    return (call for call in history.calls if call.what == "spawn")
+    return (call for call in history.calls if call.kind == "spawn")
 
 
 def ids_of(events: Sequence[Event]) -> str:

@@ -54,7 +54,7 @@ class Siege(Fleet):
         self.faults: Counter[str] = Counter()
         self.descriptors: list[int] = []
         self._outside = HookServer()
-        self._outside.replies("subagentSpawning", Reply(said=BOUND))
+        self._outside.replies("subagentSpawning", Reply(body=BOUND))
         hooks = self._outside.hooks(*HOOKS)
         config = society(terms.paces, cap=terms.cap, hooks=hooks, **terms.settings)
         super().__init__(self._home, config, terms.servers)

@@ -195,8 +195,11 @@ class Tree:
             seen.add(life.name)
             ahead += [self.lives[name] for name in self.unsettled(life.session)]
             wished = self._unmet(life) if life.stage in (*PREPARING, WAITING) else []
-            if not any(self._has_failed(one, requires_success) for one, requires_success in wished):
-                ahead += [one for one, _ in wished if not one.is_released]
+            if not any(
+                self._has_failed(life_before, requires_success)
+                for life_before, requires_success in wished
+            ):
+                ahead += [dependency for dependency, _ in wished if not dependency.is_released]
         return seen
 
     def _unmet(self, life: Life) -> list[tuple[Life, bool]]:
@@ -214,11 +217,14 @@ class Tree:
     def look(self, life: Life) -> None:
         """Advance a prepared or waiting run, as far as its wishes allow."""
         wished = self._unmet(life)
-        if any(self._has_failed(one, requires_success) for one, requires_success in wished):
+        if any(
+            self._has_failed(dependency, requires_success)
+            for dependency, requires_success in wished
+        ):
             over = ("ended", "error") if life.stage == WAITING else ("refused", None)
             life.stage, life.outcome = over
         else:
-            life.unmet -= {one.name for one, _ in wished if one.is_released}
+            life.unmet -= {dependency.name for dependency, _ in wished if dependency.is_released}
             life.stage = WAITING if life.unmet else "queued"
         self.settle()
 

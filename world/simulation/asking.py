@@ -45,18 +45,18 @@ class SimulatedAsking(Asking):
 
     async def _answer(self, server: int, request: Request) -> Answer | None:
         heard: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
-        asked = self._world.servers[server]
-        served = _Served(asked, request)
+        target = self._world.servers[server]
+        served = _Served(target, request)
 
         async def serve() -> None:
             answer = await served.answer()
             if not heard.done():
                 heard.set_result(answer)
 
-        asked.pending.append(heard)
-        asked.process.start(serve())
+        target.pending.append(heard)
+        target.process.start(serve())
         done, _ = await asyncio.wait({heard}, timeout=ANSWER_SECONDS_MAX)
-        asked.pending.remove(heard)
+        target.pending.remove(heard)
         if not done:
             heard.cancel()
             return None
@@ -68,7 +68,7 @@ class _Served:
     """A request while a server handles it."""
 
     def __init__(self, server: SimulatedServer, request: Request) -> None:
-        self._server, self._what = server, request.what
+        self._server, self._kind = server, request.kind
         self._query, self._facts = request.query, request.facts
         self._body = request.body or {}
         self._work = server.work
@@ -82,7 +82,7 @@ class _Served:
             return Answer(500, {"code": f"{type(error).__name__}: {error}"})
 
     async def _served(self) -> Answer:
-        name = "spawn" if self._what == "batch" else self._what.replace(" ", "_")
+        name = "spawn" if self._kind == "batch" else self._kind.replace(" ", "_")
         serve: Callable[[], Awaitable[Answer]] = getattr(self, f"_{name}")
         try:
             return await serve()

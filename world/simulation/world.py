@@ -532,15 +532,15 @@ class World:
             server.freezes_when_holding = False
             self._frozen(server)
             return
-        for other in self.servers:
-            if other.process.is_frozen and self.die.random() < 0.6:
-                self._later(self.die.expovariate(20), self._thaw, other)
+        for peer in self.servers:
+            if peer.process.is_frozen and self.die.random() < 0.6:
+                self._later(self.die.expovariate(20), self._thaw, peer)
 
     async def sealing(self, server: SimulatedServer) -> None:
         """Thaw other servers while one has read a transcript and is about to end its run."""
         frozen = [item for item in self.servers if item.process.is_frozen and item is not server]
-        for other in frozen:
-            self._later(self.die.expovariate(50), self._thaw, other)
+        for peer in frozen:
+            self._later(self.die.expovariate(50), self._thaw, peer)
         if frozen:
             await asyncio.sleep(self.die.expovariate(20))
 

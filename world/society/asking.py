@@ -37,7 +37,7 @@ class Address(Protocol):
 class Request(NamedTuple):
     """A request, with facts that the noted call keeps beside the answer."""
 
-    what: str
+    kind: str
     method: str
     path: str
     query: Mapping[str, str | int]
@@ -64,7 +64,7 @@ class Asking(ABC):
 
     async def ask(
         self,
-        what: str,
+        kind: str,
         method: str,
         path: str,
         server: int,
@@ -75,17 +75,17 @@ class Asking(ABC):
     ) -> Call:
         """Send a request to one of the servers. The call remembers `facts` too."""
         self._number += 1
-        request = Request(what, method, path, query or {}, body, facts)
+        request = Request(kind, method, path, query or {}, body, facts)
         began = self._nanoseconds()
         answer = await self._answer(server, request)
         returned: dict[str, Any] = {}
         if answer is not None:
             returned = answer._asdict()
-            returned["answer"] = kept(what, answer.status, returned.pop("body"), request.query)
+            returned["answer"] = kept(kind, answer.status, returned.pop("body"), request.query)
         call = Call(
             caller=self.name,
             number=self._number,
-            what=what,
+            kind=kind,
             began=began,
             ended=self._nanoseconds(),
             server=server,
@@ -122,7 +122,7 @@ class HttpAsking(Asking):
         headers = {"Authorization": f"Bearer {self._token}"}
         if request.facts.get("key") is not None:
             headers["Idempotency-Key"] = request.facts["key"]
-        if request.what == "message":
+        if request.kind == "message":
             headers["traceparent"] = trace_of(request.facts["label"])
         url = self._servers[server].url + request.path
         try:
@@ -145,16 +145,16 @@ class HttpAsking(Asking):
 
 
 def kept(
-    what: str, status: int, body: Mapping[str, Any], query: Mapping[str, str | int]
+    kind: str, status: int, body: Mapping[str, Any], query: Mapping[str, str | int]
 ) -> dict[str, Any]:
     """Return the members of an answer that the checker compares."""
     request = {"after": int(query.get("after", 0)), "limit": int(query.get("limit", 0))}
-    if what == "batch":
+    if kind == "batch":
         runs = [_only(run, MEMBER_FIELDS) for run in body.get("runs", ())]
         return _only(body, BATCH_FIELDS) | ({"runs": runs} if runs else {})
-    if what in ("spawn", "stop", "acknowledge") or status not in (200, 201, 202):
+    if kind in ("spawn", "stop", "acknowledge") or status not in (200, 201, 202):
         return _only(body, SPAWN_FIELDS)
-    match what:
+    match kind:
         case "message":
             return _only(body, MESSAGE_FIELDS)
         case "stop session":
@@ -176,7 +176,7 @@ def kept(
         case "events":
             return {**request, "positions": [item["position"] for item in body["items"]]}
         case _:
-            raise ValueError(f"nothing is known of {what}")
+            raise ValueError(f"nothing is known of {kind}")
 
 
 def _only(body: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:

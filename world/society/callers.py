@@ -91,13 +91,13 @@ class Caller:
     def _chosen(self, weights: Mapping[str, int]) -> str:
         return self._die.choices(list(weights), weights=list(weights.values()))[0]
 
-    async def _ask(self, what: str, method: str, path: str, **more: Any) -> Call:
+    async def _ask(self, kind: str, method: str, path: str, **more: Any) -> Call:
         while not (up := self._up()):
             await asyncio.sleep(self._die.uniform(0, AWAY_SECONDS_MAX))
         server = self._die.choice(up)
-        call = await self._asking.ask(what, method, path, server, **more)
+        call = await self._asking.ask(kind, method, path, server, **more)
         self._known.position = max(self._known.position, call.position or 0)
-        self._known.answers[what, call.answer.get("rule", call.status)] += 1
+        self._known.answers[kind, call.answer.get("rule", call.status)] += 1
         return call
 
     def _requester(self) -> str:
@@ -173,14 +173,14 @@ class Caller:
         if self._known.asked:
             new = self._new(self._requester())
             # A key is used up for one path: those of other paths say nothing about it.
-            spawns = [request for request in self._known.asked if request.what == "spawn"]
+            spawns = [request for request in self._known.asked if request.kind == "spawn"]
             used = self._die.choice(spawns).key if spawns else new.key
             await self._send(Request(new.label, new.requester, new.body, used), again=False)
 
     async def _send(self, request: Request, *, again: bool = True) -> None:
         about = request.about
         call = await self._ask(
-            request.what,
+            request.kind,
             "POST",
             "/v1/spawns" if about is None else f"/v1/runs/{about}/messages",
             about=about,

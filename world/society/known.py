@@ -16,7 +16,7 @@ class Request:
     about: str | None = None
 
     @property
-    def what(self) -> str:
+    def kind(self) -> str:
         """Return the kind of the request."""
         if self.about is not None:
             return "message"

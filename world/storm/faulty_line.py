@@ -98,9 +98,9 @@ class Relay:
             for end in ends:
                 end.transport.abort()
 
-    def _falls(self, what: str, probability: float) -> bool:
+    def _falls(self, fault: str, probability: float) -> bool:
         falls = self._die.random() < probability and not self.is_calm
-        self.faults[what] += falls
+        self.faults[fault] += falls
         return falls
 
     async def _ask(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

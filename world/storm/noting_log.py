@@ -76,7 +76,7 @@ class NotingLog:
     def _told(
         self,
         submission: Submission[Any],
-        asked: _Asked,
+        call: _Asked,
         began: int,
         outcome: str,
         *,
@@ -92,8 +92,8 @@ class NotingLog:
             outcome=outcome,
             position=position,
             error=f"{type(error).__name__}: {str(error)[:300]}" if error else None,
-            decided=asked.times,
-            streams=asked.streams,
+            decided=call.times,
+            streams=call.streams,
         )
 
 
@@ -111,12 +111,12 @@ def _outcome(error: Exception) -> str:
             return "broken"
 
 
-def _counted(submission: Submission[T], asked: _Asked) -> Submission[T]:
+def _counted(submission: Submission[T], call: _Asked) -> Submission[T]:
     def decide(world: DecisionContext) -> Decision[T]:
-        asked.times += 1
-        asked.streams = ()
+        call.times += 1
+        call.streams = ()
         decision = submission.decide(world)
-        asked.streams = tuple(stream for stream, _ in decision.changes)
+        call.streams = tuple(stream for stream, _ in decision.changes)
         return decision
 
     return submission._replace(decide=decide)

@@ -96,9 +96,9 @@ class Record:
         looks = [("look", note, note["head"]) for note in self.of("looked")]
         calls = tuple(
             Call(
-                caller=note.get("caller", what),
+                caller=note.get("caller", kind),
                 number=number,
-                what=what,
+                kind=kind,
                 began=note["began"],
                 ended=note["ended"],
                 server=0,
@@ -106,7 +106,7 @@ class Record:
                 status=200,
                 position=position,
             )
-            for number, (what, note, position) in enumerate((*answers, *looks), start=1)
+            for number, (kind, note, position) in enumerate((*answers, *looks), start=1)
         )
         return History(calls, tuple(event_of_record(row.recorded) for row in self.rows), {}, CAP)
 

@@ -104,12 +104,12 @@ def _executed(
     society: Society, script: ContextScript, requested: str, took_ms: int, text_store: TextStore
 ) -> tuple[ScriptReading, ScriptReceipt]:
     failed = society.random.random() < FAILED_SCRIPTS_SHARE
-    said: dict[str, str] = {"message": society.texts.text(1, 4)}
+    body: dict[str, str] = {"message": society.texts.text(1, 4)}
     if requested == "steward":
-        said["agentId"] = "summarizer"
+        body["agentId"] = "summarizer"
     elif script.id == "sources" and society.random.random() < OVERRIDES_SHARE:
-        said["agentId"] = society.random.choice(("coder", "coder", "nobody-at-all"))
-    output = "" if failed else orjson.dumps(said).decode()
+        body["agentId"] = society.random.choice(("coder", "coder", "nobody-at-all"))
+    output = "" if failed else orjson.dumps(body).decode()
     reading = ScriptReading(error="exit status 1: no such source")
     if not failed:
         reading = read_script_output(

@@ -96,7 +96,7 @@ class LifeScheduler:
             return
         self._pass(COMMIT_SECONDS * (0.5 + self.random.random()))
         before = self.log.position
-        outcomes = self.log.append([one for _, one in taken], self.now)
+        outcomes = self.log.append([append for _, append in taken], self.now)
         if self.log.position > before:
             # Wake the waiting lives first: later waits are for later events.
             for stream in self.log.changed:

@@ -6,10 +6,10 @@ from dbos import DBOS, DBOSConfig
 from fastapi import FastAPI
 from measuring import TASK, answer_in_threads, order, serve
 
-asked = order()
+request = order()
 settings: DBOSConfig = {
     "name": "lives",
-    "system_database_url": asked["conninfo"],
+    "system_database_url": request["conninfo"],
     "run_admin_server": False,
     "enable_otlp": False,
     "log_level": "ERROR",
@@ -47,8 +47,8 @@ def post_life() -> dict[str, str]:
 
 
 DBOS.launch()
-if asked["port"]:
-    asyncio.run(serve(app, asked["port"]))
+if request["port"]:
+    asyncio.run(serve(app, request["port"]))
 else:
     answer_in_threads(lambda: life(TASK))
 DBOS.destroy()

@@ -55,9 +55,9 @@ async def test_caller_that_gives_up_makes_room() -> None:
     await guests.are("files")
     waiting.cancel()
     await asyncio.wait([waiting])
-    other = asyncio.create_task(guests.visit("files"))
+    second_visit = asyncio.create_task(guests.visit("files"))
     guests.may_leave.set()
-    await asyncio.gather(inside, other)
+    await asyncio.gather(inside, second_visit)
 
 
 def test_compartments_are_as_many_as_are_counted_on() -> None:

@@ -151,9 +151,9 @@ async def test_scripts_of_spawn_share_one_time(notes: Notes) -> None:
         spawnlog={"scriptsTotalSeconds": 0.3},
     )
     found = await gather(notes, loaded)
-    (first, one), (second, other) = notes.ran
-    assert (first, second, one) == ("hangs-1", "hangs-2", 0.2)
-    assert 0 < other <= 0.1
+    (first, first_script), (second, second_script) = notes.ran
+    assert (first, second, first_script) == ("hangs-1", "hangs-2", 0.2)
+    assert 0 < second_script <= 0.1
     assert found.outcomes == {"hangs-1": "failed", "hangs-2": "failed", "late": "skipped"}
     assert found.errors["late"] == "no time was left"
     assert found.context.override_to is None
@@ -233,7 +233,7 @@ class WithoutThoseOf:
 
 
 @pytest.mark.parametrize(
-    ("without", "taken", "asked", "verdicts"),
+    ("without", "taken", "requested", "verdicts"),
     [
         ("", "best", "best", "winner lower_priority"),
         ("best", "second", "best second", "credentials_missing winner"),
@@ -241,7 +241,7 @@ class WithoutThoseOf:
     ],
 )
 async def test_best_proposal_with_credentials_is_taken(
-    without: str, taken: str | None, asked: str, verdicts: str
+    without: str, taken: str | None, requested: str, verdicts: str
 ) -> None:
     def propose(request: ScriptRun) -> ScriptFinished:
         text = json.dumps({"message": "m", "agent": request.script.id})
@@ -255,7 +255,7 @@ async def test_best_proposal_with_credentials_is_taken(
     )
     found = await gather(Runner(propose), loaded, credentials=credentials)
     assert found.context.override_to == taken
-    assert credentials.asked == asked.split()
+    assert credentials.asked == requested.split()
     assert [candidate.verdict for candidate in found.context.candidates] == [
         *verdicts.split(),
         "not_configured",

@@ -100,10 +100,10 @@ def test_decision_claims_what_its_query_takes() -> None:
 
 
 def test_queued_runs_are_claimed_in_order() -> None:
-    lane, other = Lane(), FamilyLog()
-    other.spawn("earlier")
-    other.create("earlier")
-    earlier = other.run("earlier")
+    lane, other_family = Lane(), FamilyLog()
+    other_family.spawn("earlier")
+    other_family.create("earlier")
+    earlier = other_family.run("earlier")
     assert lane.claimed_as_queued(0, [earlier]) == []
     # All that were read of those who wait were claimed since, in the same transaction.
     read = LaneFacts(0, (earlier,), may_have_more=True)

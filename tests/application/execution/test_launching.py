@@ -47,7 +47,7 @@ class Record:
     """
 
     event: SessionCreated
-    told: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = field(default_factory=dict)
     erased: tuple[str, ...] = ()
     names: Iterable[str] = ()
     configuration = Configuration.model_validate(
@@ -60,7 +60,7 @@ class Record:
     async def texts(
         self, refs: Iterable[ContentRef], *, recent: bool = False
     ) -> Mapping[UUID, str]:
-        named = {ref(name).id: self.told.get(name, name) for name in self.names}
+        named = {ref(name).id: self.variables.get(name, name) for name in self.names}
         gone = {ref(name).id for name in self.erased}
         return {reference.id: named[reference.id] for reference in refs if reference.id not in gone}
 
@@ -104,7 +104,7 @@ ALL = (
 async def launched(
     *steps: RunEvent,
     ingredients: tuple[Ingredient, ...] = ALL,
-    told: Mapping[str, str] | None = None,
+    variables: Mapping[str, str] | None = None,
     erased: tuple[str, ...] = (),
     works_in: Path | None = None,
     source: str = "agent",
@@ -115,7 +115,7 @@ async def launched(
     event = created(plan=plan(**place), ingredients=ingredients)
     run = run_of(requested(**request), resolved(), prepared(), *steps, event, queued(), claimed())
     names = (*(item.source for item in ALL), "origin")
-    record = Record(event, told or {}, erased, names)
+    record = Record(event, variables or {}, erased, names)
     work = cast("UnitOfWork", WorkOfOne(record, record, record))
     return await LaunchComposer(
         work,
@@ -200,7 +200,7 @@ async def test_channel_of_requester_is_told_if_it_is_known(
     origin: str, erased: tuple[str, ...], is_told: bool
 ) -> None:
     asks = requester(origin=ref("origin"))
-    made = await launched(requester=asks, told={"origin": origin}, erased=erased)
+    made = await launched(requester=asks, variables={"origin": origin}, erased=erased)
     assert ("\n- Requester channel: telegram\n" in made.launch.system_prompt) == is_told
     assert ("Requester channel" in made.launch.system_prompt) == is_told
 

@@ -24,8 +24,8 @@ def test_decision_made_otherwise_keeps_its_texts_anew() -> None:
     first = TextStore(SESSION, KEY, uuid4)
     ref = first.store("task", "sweep")
     again = TextStore(SESSION, KEY, uuid4, first.contents)
-    other = again.store("refusal", "no room")
-    assert other.id != ref.id
+    second_ref = again.store("refusal", "no room")
+    assert second_ref.id != ref.id
     assert again.store("task", "sweep").id != ref.id
     assert [content.text for content in again.contents] == ["no room", "sweep"]
 

@@ -67,12 +67,12 @@ async def head(family: LoggedFamily) -> int:
     """Return the head of a log with one run of another session before and after many of the
     root's.
     """
-    other = LoggedFamily(family.log, root=OTHER, first=500)
-    await other.begin("first")
-    await other.spawn("below", "first")
+    other_family = LoggedFamily(family.log, root=OTHER, first=500)
+    await other_family.begin("first")
+    await other_family.spawn("below", "first")
     for number in range(RUNS):
         await family.spawn(f"run {number}")
-    await other.spawn("last")
+    await other_family.spawn("last")
     return await family.log.head()
 
 

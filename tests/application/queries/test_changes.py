@@ -180,8 +180,8 @@ async def test_run_diff_makes_left_into_right(past: GeneratedPast) -> None:
         # Before it was asked for there was nothing to ask about.
         for left in (die.randint(0, past.last), die.randint(run.created_position, right)):
             before, after = (
-                {str(run.run_id): state_of(past, now, one, reader)}
-                if (one := now.runs.get(run.run_id)) is not None
+                {str(run.run_id): state_of(past, now, newer, reader)}
+                if (newer := now.runs.get(run.run_id)) is not None
                 else {}
                 for now in (past.pasts[left], past.pasts[right])
             )

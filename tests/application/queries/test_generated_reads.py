@@ -258,7 +258,7 @@ def announced(now: Past) -> list[Run]:
         for run in now.runs.values()
         if run.inbox is not None and run.inbox.disposition == "inbox"
     ]
-    return [run for _, run in sorted(found, key=lambda one: one[0])]
+    return [run for _, run in sorted(found, key=lambda pair: pair[0])]
 
 
 async def test_inbox_and_ledger_have_what_had_been_announced(past: GeneratedPast) -> None:

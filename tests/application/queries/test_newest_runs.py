@@ -117,9 +117,9 @@ async def _nobody(_: object) -> None:
 
 async def test_followed_position_needs_no_log() -> None:
     log = FollowedLog(position=9, seen=7)
-    for position, asked in ((7, 0), (8, 1)):
+    for position, reads in ((7, 0), (8, 1)):
         found = await resolve_as_of(log.services(), EVERYTHING, f"pos:{position}")
-        assert (found, log.asked) == (AsOf(position, now=False), asked)
+        assert (found, log.asked) == (AsOf(position, now=False), reads)
     with pytest.raises(QueryError, match="the log ends at pos:9"):
         await resolve_as_of(log.services(), EVERYTHING, "pos:10")
 

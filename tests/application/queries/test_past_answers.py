@@ -141,7 +141,7 @@ class WatchedLog:
             for event in await self.running.log.read(after=before, limit=10_000, until=head)
         ]
         self._learn(streams)
-        run_ids = {one for stream in streams if (one := run_id_of(stream)) is not None}
+        run_ids = {run_id for stream in streams if (run_id := run_id_of(stream)) is not None}
         keys = {key for stream in streams if (key := session_key_of(stream)) is not None}
         run_ids |= set(self._some(list(self.run_ids)))
         keys |= {"main", ROOT, *self._some(list(self.session_keys))}
@@ -208,8 +208,8 @@ async def test_past_answers_are_those_that_were_given(running: RunningLog, tmp_p
 
     await require_same(running)
     assert (await rebuild(running.url)).differing == 0
-    async with running_on(running.url) as other:
-        await require_same(other)
+    async with running_on(running.url) as second_log:
+        await require_same(second_log)
 
 
 async def test_two_processes_answer_alike_around_a_reload(

@@ -347,8 +347,8 @@ async def test_summary_is_of_what_a_token_sees(services: QueryServices, storm: S
     family = storm.family
     await family.begin("mine")
     await storm.fail("mine", "broken")
-    other = LoggedFamily(storm.running.log, root="agent:main:other", first=500)
-    await other.begin("theirs", requester_agent_id="main")
+    other_family = LoggedFamily(storm.running.log, root="agent:main:other", first=500)
+    await other_family.begin("theirs", requester_agent_id="main")
     everything = await _summary(services, 0)
     assert everything.revisions is not None
     assert [revision.revision for revision in everything.revisions] == [1]

@@ -231,11 +231,11 @@ async def test_it_runs_and_writes_nothing(
     count = await running.ask("SELECT count(*) FROM events")
     ((database,),) = await running.ask("SELECT current_database()")
     await running.ask(f'ALTER DATABASE "{database}" SET default_transaction_read_only = on')
-    async with running_on(running.url) as other:
+    async with running_on(running.url) as second_log:
         # Whatever it asks on these connections is refused when it writes.
         with pytest.raises(ReadOnlySqlTransaction):
-            await other.ask("DELETE FROM contents")
-        services = queries_on(other, tmp_path)
+            await second_log.ask("DELETE FROM contents")
+        services = queries_on(second_log, tmp_path)
         await what_if_lines(services, patch=[])
         with watched_acts() as acts:
             for cascade in (False, True):
@@ -329,7 +329,7 @@ async def test_it_says_how_far_it_is(
     monkeypatch.setattr(answers, "PROGRESS_SECONDS", 0.0)
     found = await lines_elsewhere(url, tmp_path, patch=[ONE_MORE])
     assert [item for item in found if "progress" not in item] == plain
-    result = [(at, one["progress"]) for at, one in enumerate(found) if "progress" in one]
+    result = [(at, line["progress"]) for at, line in enumerate(found) if "progress" in line]
     assert len(result) >= 3
     for number, (at, progress) in enumerate(result):
         assert progress["decisions"] == at - number

@@ -99,12 +99,12 @@ def recorded(
     answered = request_spawns({}, {}, [(command, store)], policy)
     log.names[command.run_id] = "it"
     log.record(answered.changes)
-    (event,) = [one for _, one in answered.changes if isinstance(one, SpawnRequested)]
+    (event,) = [event for _, event in answered.changes if isinstance(event, SpawnRequested)]
     return log.run("it"), event, texts
 
 
 def by_id(texts: dict[ContentRef, str]) -> dict[Any, str]:
-    return {one.id: text for one, text in texts.items()}
+    return {ref.id: text for ref, text in texts.items()}
 
 
 @given(BODIES)
@@ -144,8 +144,8 @@ def test_other_session_gets_nothing_of_the_first() -> None:
     requester = {"sessionKey": KEY, "channel": "tides", "activeModel": "small/one"}
     run, event, texts = recorded({"requester": requester, "task": "look", "context": "fork"})
     earlier = earlier_request(run, event, by_id(texts))
-    other = {"requester": {"sessionKey": "Agent:Main:Other", "to": "C2"}}
-    members, replaced = earlier.changed_by(other, "agent:main:other", with_transcript=True)
+    second_request = {"requester": {"sessionKey": "Agent:Main:Other", "to": "C2"}}
+    members, replaced = earlier.changed_by(second_request, "agent:main:other", with_transcript=True)
     assert members["requester"] == {"sessionKey": "agent:main:other", "to": "C2"}
     # With a transcript no other conversation is asked for.
     assert "context" not in members
@@ -185,7 +185,7 @@ def test_unresolved_names_are_given_again() -> None:
     assert resolve_request(spawn, Configuration()).dependencies == NAMED
     assert members["sharedContext"] == {"k": 1, "$d": "reference"}
     assert event.dependencies_argument is not None
-    left = {one.id: text for one, text in texts.items() if one != event.dependencies_argument}
+    left = {ref.id: text for ref, text in texts.items() if ref != event.dependencies_argument}
     with pytest.raises(OriginalErased, match="were erased"):
         earlier_request(run, event, left)
 
@@ -194,7 +194,7 @@ def test_request_without_texts_is_refused() -> None:
     body = {"requester": {"sessionKey": KEY, "to": "C1"}, "task": "look", "contextPreamble": "hm"}
     run, event, texts = recorded(body)
     for kept in texts:
-        left = {one.id: text for one, text in texts.items() if one != kept}
+        left = {ref.id: text for ref, text in texts.items() if ref != kept}
         if kept in (event.task, event.preamble, event.requester.origin):
             with pytest.raises(OriginalErased, match="were erased"):
                 earlier_request(run, event, left)

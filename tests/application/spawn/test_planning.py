@@ -166,7 +166,7 @@ MANY = tuple(MissingCredential(f"K{n}", f"K{n} is not set", True) for n in range
 
 
 @pytest.mark.parametrize(
-    ("missing", "told", "recorded"),
+    ("missing", "message", "recorded"),
     [
         ((UNSET,), "LARGE_API_KEY is not set. Set it in the environment of every server", 1),
         ((LOST,), 'profile "a:b" is in a file that does not exist. Fix it on every server', 1),
@@ -186,12 +186,12 @@ MANY = tuple(MissingCredential(f"K{n}", f"K{n} is not set", True) for n in range
     ids=["unset", "lost", "both", "many"],
 )
 def test_missing_credentials_refuse_and_say_what_to_do(
-    refuse: Refuse, missing: tuple[MissingCredential, ...], told: str, recorded: int
+    refuse: Refuse, missing: tuple[MissingCredential, ...], message: str, recorded: int
 ) -> None:
     refused = refuse(asked(), MAIN, credentials=FoundCredentials(("a:b",), ("a:b",), missing))
     assert (refused.refusal.rule, refused.refusal.status) == ("credentials", "error")
     assert refused.refusal.text == (
-        f'The credentials of agent "main" are unavailable: {told}, or name another agent.'
+        f'The credentials of agent "main" are unavailable: {message}, or name another agent.'
     )
     names = tuple(dict.fromkeys(item.name for item in missing))[:50]
     assert len(names) == recorded

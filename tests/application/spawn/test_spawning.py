@@ -72,12 +72,12 @@ class Meanwhile(NoPlaces):
     """Has something happen once a spawn is prepared, before it is decided under the lock."""
 
     def __init__(self) -> None:
-        self.what: Callable[[], Awaitable[object]] | None = None
+        self.action: Callable[[], Awaitable[object]] | None = None
 
     async def room(self, lane: str, depth: int, children: Sequence[QueuedChild] = ()) -> None:
-        what, self.what = self.what, None
-        if what is not None:
-            await what()
+        action, self.action = self.action, None
+        if action is not None:
+            await action()
 
 
 class Process:
@@ -161,8 +161,8 @@ async def test_spawn_counts_children_of_another_process(
     running: RunningLog, process: Process, tmp_path: Path
 ) -> None:
     await process.spawn(BUSY)
-    async with running.other() as other:
-        elsewhere = Process(other, tmp_path)
+    async with running.other() as second_log:
+        elsewhere = Process(second_log, tmp_path)
         await elsewhere.activate()
         await elsewhere.spawn(BUSY)
         spawned = await process.spawn(BUSY)
@@ -177,8 +177,8 @@ async def test_spawn_by_session_continued_elsewhere_names_its_run(
     await family.begin("top")
     await process.activate(maxSpawnDepth=2)
     assert process.registry.last_seen_session(family.key("top")) is not None
-    async with running.other() as other:
-        family.log = other.log
+    async with running.other() as second_log:
+        family.log = second_log.log
         await finish(family, "top")
         await send(family, "again", "top")
         spawned = await process.spawn(family.key("top"))
@@ -239,7 +239,7 @@ async def test_requester_stopped_while_its_spawn_is_prepared_spawns_no_more(
     await family.begin("top")
     await process.activate(maxSpawnDepth=2)
     assert (await process.spawn(family.key("top"))).answer.kind == "accepted"
-    process.meanwhile.what = lambda: family.tell("top", ask.stop())
+    process.meanwhile.action = lambda: family.tell("top", ask.stop())
     before = await running.log.head()
     with pytest.raises(SessionIsClosed, match="is being stopped"):
         await process.spawn(family.key("top"))
@@ -251,7 +251,7 @@ async def test_requester_without_room_once_its_spawn_is_prepared_is_refused(
 ) -> None:
     for _ in range(4):
         await process.spawn(BUSY)
-    process.meanwhile.what = lambda: process.spawn(BUSY)
+    process.meanwhile.action = lambda: process.spawn(BUSY)
     spawned = await process.spawn(BUSY)
     assert (spawned.answer.kind, spawned.run.stage) == ("forbidden", "refused")
 
@@ -327,7 +327,7 @@ async def test_spawn_prepared_under_another_revision_is_prepared_again(
 ) -> None:
     await process.spawn("agent:main:another")
     before = len(await running.events())
-    process.meanwhile.what = lambda: process.activate(result="other")
+    process.meanwhile.action = lambda: process.activate(result="other")
     spawned = await process.spawn("agent:main:new")
     assert (spawned.run.stage, spawned.run.config_revision) == ("queued", 2)
     types = [event.envelope.type for event in (await running.events())[before:]]

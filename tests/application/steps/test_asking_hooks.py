@@ -193,9 +193,9 @@ async def test_delivery_target_is_asked_for_root_sessions_alone(work: UnitOfWork
     assert await ask_delivery_target(work, ScriptedHooks(output), run) == origin
     below = run.changed({"requester": run.requester.changed({"depth": 1})})
     bound = run.changed({"delivery_origin": run.requester.origin})
-    for other in (below, bound):
+    for relative in (below, bound):
         hooks = ScriptedHooks(output)
-        assert await ask_delivery_target(work, hooks, other) is None
+        assert await ask_delivery_target(work, hooks, relative) is None
         assert hooks.calls == []
 
 

@@ -224,8 +224,8 @@ def test_accepted_names_are_distinct_on_any_file_system(
         assert name.casefold() not in (".", "..", ".manifest.json")
         assert 0 < len(name.encode()) <= 255
         assert name == name.strip()
-    pairs = [(one, other) for at, one in enumerate(stored) for other in stored[:at]]
-    assert not any(are_one_to_a_file_system(one, other) for one, other in pairs)
+    pairs = [(first, second) for at, first in enumerate(stored) for second in stored[:at]]
+    assert not any(are_one_to_a_file_system(first, second) for first, second in pairs)
 
 
 @given(st.text(TRICKY | st.characters(), max_size=8), st.sampled_from(FORMS))

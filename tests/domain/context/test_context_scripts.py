@@ -259,7 +259,7 @@ def test_nobody_configured_stands_above_the_winner(proposals: list[tuple[float, 
     if choice.winner is None:
         assert not configured
     else:
-        best = max(configured, key=lambda one: one.priority)
+        best = max(configured, key=lambda candidate: candidate.priority)
         assert choice.winner.script_id == best.script_id
 
 

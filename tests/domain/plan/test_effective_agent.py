@@ -175,9 +175,9 @@ def test_tools_are_shown_for_both_roles() -> None:
 def test_bootstrap_limits_are_of_agent_or_defaults() -> None:
     limited = agents({"id": "a"}, {"id": "b", "bootstrapMaxChars": 5}, bootstrapTotalMaxChars=7)
 
-    one, total = "bootstrapMaxChars", "bootstrapTotalMaxChars"
-    assert told(limited, "a", one) == (20_000, "built-in")
-    assert told(limited, "b", one) == (5, "agents.list[1].bootstrapMaxChars")
+    per_file, total = "bootstrapMaxChars", "bootstrapTotalMaxChars"
+    assert told(limited, "a", per_file) == (20_000, "built-in")
+    assert told(limited, "b", per_file) == (5, "agents.list[1].bootstrapMaxChars")
     assert told(limited, "b", total) == (7, "agents.defaults.bootstrapTotalMaxChars")
     assert told(configuration(), "main", total) == (150_000, "built-in")
 

@@ -319,7 +319,7 @@ IDS = st.sampled_from(["a", "b", "x:default", "y:default", "z"])
 
 FILES = st.lists(
     st.builds(profile, IDS, st.sampled_from(["A_KEY", "B_KEY"])),
-    unique_by=lambda one: one.id,
+    unique_by=lambda build: build.id,
     max_size=5,
 ).map(lambda profiles: file(*profiles))
 
@@ -330,8 +330,10 @@ def test_each_variable_has_one_profile_own_first(own: ProfileFile, main: Profile
     chosen = select_profiles(found, ())
     names = [item.profile.env_name for item in chosen]
     assert names == sorted({item.profile.env_name for item in found})
-    for one in chosen:
-        assert one.is_own or one.profile.env_name not in {mine.env_name for mine in own.profiles}
+    for build in chosen:
+        assert build.is_own or build.profile.env_name not in {
+            mine.env_name for mine in own.profiles
+        }
 
 
 # However children are asked for and agents are configured, at whatever depth and after whatever was
@@ -356,27 +358,27 @@ class Plans(Spawns):
     def reload(self, rules: Rules) -> None:
         self._reload(rules)
 
-    @rule(pick=NEAR, asked=WISHES, steps=STEPS)
-    def spawn(self, pick: int, asked: Asked, steps: int) -> None:
-        self._ask(self.model.requesters(), pick, asked, steps)
+    @rule(pick=NEAR, request=WISHES, steps=STEPS)
+    def spawn(self, pick: int, request: Asked, steps: int) -> None:
+        self._ask(self.model.requesters(), pick, request, steps)
 
-    def _ask(self, names: list[str], pick: int, asked: Asked, steps: int) -> None:
-        self._spawn(names[-1 - pick % len(names)], asked)
+    def _ask(self, names: list[str], pick: int, request: Asked, steps: int) -> None:
+        self._spawn(names[-1 - pick % len(names)], request)
         if self.model.tree.lives:
             self.advance(0, steps)
 
     @rule(more=st.lists(st.tuples(NEAR, WISHES, STEPS), min_size=2, max_size=6))
     def spawn_many(self, more: list[tuple[int, Asked, int]]) -> None:
-        for pick, asked, steps in more:
-            self.spawn(pick, asked, steps)
+        for pick, request, steps in more:
+            self.spawn(pick, request, steps)
 
-    @rule(state=st.sampled_from(STATES), pick=NEAR, asked=st.just(PLAIN) | WISHES)
-    def move_folders(self, state: str, pick: int, asked: Asked) -> None:
+    @rule(state=st.sampled_from(STATES), pick=NEAR, request=st.just(PLAIN) | WISHES)
+    def move_folders(self, state: str, pick: int, request: Asked) -> None:
         """Move folders, then spawn from a session that works in one of them."""
         self.model.places.put(state)
         self.disk.put(state)
         names = [name for name in self.model.requesters() if self._works_there(name)]
-        self._ask(names or self.model.requesters(), pick, asked, 2)
+        self._ask(names or self.model.requesters(), pick, request, 2)
 
     def _works_there(self, name: str) -> bool:
         folder = self.model.seen[name].folder if name in self.model.seen else None

@@ -497,12 +497,12 @@ def test_files_follow_all_other_parts(
 
 @examples(60)
 @given(sly.filter(lambda text: text.strip("\n").strip() != ""))
-def test_part_of_a_file_is_heading_and_text(said: str) -> None:
-    surroundings = PromptSections(bootstrap=(BootstrapFile("TOOLS.md", said),))
+def test_part_of_a_file_is_heading_and_text(content: str) -> None:
+    surroundings = PromptSections(bootstrap=(BootstrapFile("TOOLS.md", content),))
     prompt = compose_prompt(CHILD, task_pieces("T"), surroundings)
     (part,) = [part for part in prompt.parts if part.source == "bootstrap:TOOLS.md"]
     held = prompt.system_prompt.encode()[part.start : part.end].decode()
-    assert held == replace_unstorable("## TOOLS.md\n\n" + said.strip("\n"))
+    assert held == replace_unstorable("## TOOLS.md\n\n" + content.strip("\n"))
 
 
 @examples(60)

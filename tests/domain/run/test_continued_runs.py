@@ -167,10 +167,10 @@ def test_directly_delivered_result_is_not_announced(expects: bool, delivers: boo
 
 
 def test_each_run_of_mode_run_has_its_own_end_hook() -> None:
-    one = first(SpawnOptions())
-    assert told(*one) == due_at(*one)
-    assert told(*one, continued.continued()) == due_at(*one)
-    once = (*one, effects.hook_told(ENDED), continued.continued())
+    run = first(SpawnOptions())
+    assert told(*run) == due_at(*run)
+    assert told(*run, continued.continued()) == due_at(*run)
+    once = (*run, effects.hook_told(ENDED), continued.continued())
     assert told(*once) == ("done", None)
     assert told(*once, continued.scheduled(), past.archived()) == ("done", None)
     two = next_one(SpawnOptions())
@@ -180,9 +180,9 @@ def test_each_run_of_mode_run_has_its_own_end_hook() -> None:
 
 
 def test_pending_spawned_hook_survives_continuation() -> None:
-    one = first(SESSION, hooks=HOOK_ORDER)
-    told_of = one.index(effects.hook_told())
-    late = (*one[:told_of], *one[told_of + 1 :], continued.continued())
+    first_run = first(SESSION, hooks=HOOK_ORDER)
+    told_of = first_run.index(effects.hook_told())
+    late = (*first_run[:told_of], *first_run[told_of + 1 :], continued.continued())
     run = run_of(*late)
     assert [hook.phase for hook in run.effects] == ["due", "passed_on", "passed_on"]
     given(*late).when(effects.confirm_hook()).then(effects.hook_told())

@@ -271,10 +271,10 @@ def test_pauses_double_with_jitter_up_to_a_limit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "pause"), [(0, 1), (600, 600), (10**8, PAUSE_SECONDS_MAX)], ids=str
+    ("requested", "pause"), [(0, 1), (600, 600), (10**8, PAUSE_SECONDS_MAX)], ids=str
 )
-def test_requested_pause_is_a_day_at_most(asked: int, pause: int) -> None:
-    assert pauses(1, pause_seconds=asked) == [pause]
+def test_requested_pause_is_a_day_at_most(requested: int, pause: int) -> None:
+    assert pauses(1, pause_seconds=requested) == [pause]
 
 
 def test_permanent_failure_parks_the_webhook() -> None:

@@ -187,14 +187,14 @@ def test_stop_of_a_run_that_waits_ends_it(history: past.History) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "said", "recorded"),
+    ("reason", "claimed", "recorded"),
     [("interrupted", "error", "stopped"), ("exit", "success", "success")],
 )
 def test_stopping_run_ends_as_stopped_if_holder_is_lost(
-    reason: str, said: RunOutcome, recorded: RunOutcome
+    reason: str, claimed: RunOutcome, recorded: RunOutcome
 ) -> None:
     story = given(*past.a_started_run(), past.stop_requested())
-    after = story.when(ask.end(CLAIMER, outcome=said, reason=reason)).then(RunEnded)
+    after = story.when(ask.end(CLAIMER, outcome=claimed, reason=reason)).then(RunEnded)
     assert after.state is not None
     assert (after.state.outcome, after.state.stop_requested_by) == (recorded, "operator")
 

@@ -98,15 +98,15 @@ def test_own_keys_override_inherited_ones(
     inherited: dict[str, int] = {}
     own: dict[str, int | None] = {}
     commands: list[ChangeSharedContext | InheritSharedContext] = []
-    for act, said in acts:
+    for act, message in acts:
         if act == "write":
-            commands.append(ChangeSharedContext(changes(said), cause="patch", by="admin"))
-            for key, found in said.items():
+            commands.append(ChangeSharedContext(changes(message), cause="patch", by="admin"))
+            for key, found in message.items():
                 own[key] = found
                 if found is None and key not in inherited:
                     del own[key]
         else:
-            inherited = {key: found or 0 for key, found in said.items()}
+            inherited = {key: found or 0 for key, found in message.items()}
             keys = tuple(literal(key, found) for key, found in inherited.items())
             commands.append(InheritSharedContext(run_id(1), ROOT, 7, keys))
     both = inherited | own
@@ -233,9 +233,9 @@ def test_second_of_two_large_shares_is_refused() -> None:
         log.spawn(name, shared=SharedContextInput(values=((key, LARGE),)))
         prepare(log, name)
     log.tell("first", creation(log, "first", large))
-    other = SharedChange(key="b", value=ref(LARGE))
+    second_change = SharedChange(key="b", value=ref(LARGE))
     with pytest.raises(CannotShare, match="80015 bytes, more than the 65536 allowed") as caught:
-        log.tell("second", creation(log, "second", other))
+        log.tell("second", creation(log, "second", second_change))
     assert caught.value.refusal.rule == "shared_context"
     log.tell("second", creation(log, "second", large))
 

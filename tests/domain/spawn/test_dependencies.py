@@ -286,10 +286,10 @@ def test_run_above_is_waited_for_once_it_is_over() -> None:
 
 
 def test_merged_dependencies_keep_the_strictest_need() -> None:
-    one = Dependency(run_id=run_id(1), name="x", via="dependsOn", require="ended")
+    first = Dependency(run_id=run_id(1), name="x", via="dependsOn", require="ended")
     same = Dependency(run_id=run_id(1), name="x", via="chainAfter")
-    other = Dependency(run_id=run_id(2), name="y", via="chainAfter", require="ended")
-    assert merge_dependencies([one, same, other]) == (same, other)
+    second = Dependency(run_id=run_id(2), name="y", via="chainAfter", require="ended")
+    assert merge_dependencies([first, same, second]) == (same, second)
 
 
 def test_run_that_was_not_read_is_not_judged() -> None:
@@ -443,12 +443,12 @@ class Waiting:
         self.log.message(name, life.name)
         assert messages.send(self.tree, name, life.session) == messages.GOES_ON
 
-    def act(self, what: str, chance: Random) -> None:
-        if what == "spawn":
+    def act(self, act_name: str, chance: Random) -> None:
+        if act_name == "spawn":
             self.spawn(chance)
-        elif found := self.of(*STAGES[what]):
-            more = [chance.choice(OUTCOMES)] if what == "end" else []
-            getattr(self, what)(chance.choice(found), *more)
+        elif found := self.of(*STAGES[act_name]):
+            more = [chance.choice(OUTCOMES)] if act_name == "end" else []
+            getattr(self, act_name)(chance.choice(found), *more)
 
     def come_to_rest(self) -> None:
         """Continue everything that can continue, until nothing changes."""
@@ -473,8 +473,8 @@ class Waiting:
 def test_log_agrees_with_the_model_of_dependencies(seed: int) -> None:
     # Drawn one by one, most choices would be the first: then hardly anybody waits for anybody.
     chance, waiting = Random(seed), Waiting()
-    for what in chance.choices([*WEIGHTS], weights=[*WEIGHTS.values()], k=ACTS):
-        waiting.act(what, chance)
+    for act_name in chance.choices([*WEIGHTS], weights=[*WEIGHTS.values()], k=ACTS):
+        waiting.act(act_name, chance)
     lives = waiting.tree.lives
     for life in lives.values():
         waiting.agrees(life)

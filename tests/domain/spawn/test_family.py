@@ -90,20 +90,20 @@ def test_last_announced_descendant_releases_its_orchestrator() -> None:
 
 
 @pytest.mark.parametrize(
-    ("steps", "said"),
+    ("steps", "message"),
     [
         (1, "the run of session .* is over, .* or continue it with a message"),
         (2, "the run of session .* is over, .* or continue it with a message"),
         (3, "is closed and cannot spawn"),
     ],
 )
-def test_session_whose_run_is_over_spawns_no_more(steps: int, said: str) -> None:
+def test_session_whose_run_is_over_spawns_no_more(steps: int, message: str) -> None:
     log = FamilyLog()
     log.begin("scout")
     for step in (log.end, log.announce, lambda name: log.tell(name, ask.archive()))[:steps]:
         step("scout")
     before = list(log.recorded)
-    with pytest.raises(SessionIsClosed, match=said) as refused:
+    with pytest.raises(SessionIsClosed, match=message) as refused:
         log.spawn("below", "scout")
     assert "spawn from the session that spawned it" in str(refused.value)
     assert (log.session("scout").stage == "closed") is ("is closed" in str(refused.value))

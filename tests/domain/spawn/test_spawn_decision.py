@@ -332,7 +332,7 @@ def test_requesting_child_passes_on_its_folder() -> None:
 
 
 @pytest.mark.parametrize(
-    ("recorded", "configured", "said", "holds"),
+    ("recorded", "configured", "explicit", "holds"),
     [
         (True, False, False, True),
         (False, True, False, True),
@@ -341,12 +341,12 @@ def test_requesting_child_passes_on_its_folder() -> None:
     ],
 )
 def test_requester_sandbox_is_only_tightened(
-    recorded: bool | None, configured: bool, said: bool, holds: bool
+    recorded: bool | None, configured: bool, explicit: bool, holds: bool
 ) -> None:
     answered = judge_spawn_of(
         session_of(observed(sandboxed=recorded)),
         requester_in_sandbox=configured,
-        options=SpawnOptions(requester_sandboxed=said),
+        options=SpawnOptions(requester_sandboxed=explicit),
     )
     assert asked_by(answered).sandboxed is holds
 
@@ -388,7 +388,7 @@ NOT_WRITTEN = rules.ATTACHMENTS.refusal("the disk is full", status="error")
 
 def answered(facts: ChildFacts, need: Need, run: Run, refused: str) -> ChildFacts:
     """Return the facts with the answer to a need; `refused` is a place or a step."""
-    match need.what:
+    match need.fact:
         case "agent":
             return facts.changed({"agent_id": run.agent_id})
         case "credentials":
@@ -417,7 +417,7 @@ def gone_through(
     needed: list[str] = []
     facts, found = decide_child(stages, facts)
     while isinstance(found, Need):
-        needed.append(found.step or found.what)
+        needed.append(found.step or found.fact)
         facts, found = decide_child(stages, answered(facts, found, run, refused))
     assert found is not None or facts.plan.plan.workspace_dir == "/w"
     return needed, found
@@ -484,23 +484,23 @@ class Spawns(RuleBasedStateMachine):
         self.model.revisions.append(rules)
         self.real.configure(rules.configuration())
 
-    @rule(pick=PICK, asked=ASKED)
-    def spawn(self, pick: int, asked: Asked) -> None:
+    @rule(pick=PICK, request=ASKED)
+    def spawn(self, pick: int, request: Asked) -> None:
         names = self.model.requesters()
-        self._spawn(names[-1 - pick % len(names)], asked)
+        self._spawn(names[-1 - pick % len(names)], request)
 
-    def _spawn(self, by: str, asked: Asked) -> None:
+    def _spawn(self, by: str, request: Asked) -> None:
         key = self.model.seen[by].key if by in self.model.seen else by
         name = f"r{len(self.model.tree.lives) + 1}"
         closed = self.model.closed(by)
         if closed is not None:
             with pytest.raises(SessionIsClosed) as failure:
-                self.real.spawn(name, key, asked)
+                self.real.spawn(name, key, request)
             assert str(failure.value) == closed
             return
         children = len(self.model.tree.counted(by))
-        answered = self.real.spawn(name, key, asked)
-        assert told_of(answered.refusal) == self.model.spawn(name, by, asked)
+        answered = self.real.spawn(name, key, request)
+        assert told_of(answered.refusal) == self.model.spawn(name, by, request)
         requested_as_judged(self.real, self.model, name, children)
 
     @precondition(lambda self: self.model.tree.lives)
@@ -542,19 +542,19 @@ class Spawns(RuleBasedStateMachine):
             self.advance(pick, 1)
 
     @precondition(lambda self: self.model.tree.lives)
-    @rule(pick=PICK, what=st.sampled_from(WRONGS))
-    def go_wrong(self, pick: int, what: str) -> None:
+    @rule(pick=PICK, fault=st.sampled_from(WRONGS))
+    def go_wrong(self, pick: int, fault: str) -> None:
         life = self._life(pick, *PREPARING, *HELD) or self._life(pick)
         assert life is not None
-        if what == "stop":
+        if fault == "stop":
             self._stop(life)
-        elif what == "close" and self.model.tree.permits(life, "close"):
+        elif fault == "close" and self.model.tree.permits(life, "close"):
             self._tell(life, "close", close())
-        elif what == "crash" and life.stage in (*PREPARING, *HELD):
+        elif fault == "crash" and life.stage in (*PREPARING, *HELD):
             self._crash(life)
-        elif what == "override" and life.stage == "requested":
+        elif fault == "override" and life.stage == "requested":
             self._override(life, ("main", "worker", "ghost")[pick % 3])
-        elif what == "refuse" and life.stage in PREPARING:
+        elif fault == "refuse" and life.stage in PREPARING:
             self._refuse(life, Told("workspace", "error", f"there is no room for {life.name}"))
 
     def _override(self, life: Life, to: str) -> None:
@@ -599,9 +599,9 @@ class Spawns(RuleBasedStateMachine):
         created = self.real.only(life.name, SessionCreated)
         assert (created.warnings, created.note) == (judged.warnings, self.model.note(life.name))
 
-    def _refuse(self, life: Life, told: Told, facts: PlanFacts | None = None) -> None:
-        self.model.refuse(life.name, told)
-        self.real.refuse(life.name, told.rule, told.status, told.text, facts)
+    def _refuse(self, life: Life, refusal: Told, facts: PlanFacts | None = None) -> None:
+        self.model.refuse(life.name, refusal)
+        self.real.refuse(life.name, refusal.rule, refusal.status, refusal.text, facts)
 
     def _tell(self, life: Life, kind: str, command: RunCommand | None = None) -> None:
         if kind == "end":
@@ -667,7 +667,7 @@ BODY = {"task": "look around", "requester": {"sessionKey": ROOT}}
 
 
 @pytest.mark.parametrize(
-    ("members", "said"),
+    ("members", "message"),
     [
         ({"label": "two\nlines"}, "must be one line without control characters"),
         ({"label": "\u202ehidden"}, "must be one line without control characters"),
@@ -678,8 +678,8 @@ BODY = {"task": "look around", "requester": {"sessionKey": ROOT}}
         ({"requester": {"sessionKey": ROOT, "workspaceDir": "/a\nb"}}, "control characters"),
     ],
 )
-def test_request_that_cannot_be_meant_is_refused(members: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValidationError, match=said):
+def test_request_that_cannot_be_meant_is_refused(members: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
         SpawnRequest.model_validate({**BODY, **members})
 
 

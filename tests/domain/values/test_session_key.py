@@ -82,11 +82,11 @@ def test_invalid_session_key_is_refused_with_a_reason(bad: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [("agent:main:café", "agent:main:cafe\u0301"), ("ΟΔΟΣ", "οδοσ"), ("ΑΣ", "ας"), ("Å", "Å")],
 )
-def test_keys_that_look_alike_are_one(one: str, other: str) -> None:
-    assert canonical_session_key(one) == canonical_session_key(other)
+def test_keys_that_look_alike_are_one(first: str, second: str) -> None:
+    assert canonical_session_key(first) == canonical_session_key(second)
 
 
 @settings(deadline=None)

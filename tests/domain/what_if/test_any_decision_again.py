@@ -93,27 +93,27 @@ def is_known(then: Rules, now: Rules, missing: tuple[str, ...]) -> bool:
 
 
 @examples(200)
-@given(asked=SPAWNS | MESSAGES, rules=ANY_RULES)
-def test_decision_under_its_own_configuration_is_same(asked: Spawn, rules: Rules) -> None:
+@given(spawn=SPAWNS | MESSAGES, rules=ANY_RULES)
+def test_decision_under_its_own_configuration_is_same(spawn: Spawn, rules: Rules) -> None:
     values = rules.configuration()
-    again = asked.again(values, values)
+    again = spawn.again(values, values)
     assert again.verdict.verdict == "same", again.verdict
     assert (again.verdict.difference, again.verdict.assumed) == (None, ())
 
 
 @examples(200)
-@given(asked=SPAWNS | MESSAGES, rules=two_rules())
+@given(spawn=SPAWNS | MESSAGES, rules=two_rules())
 def test_decision_under_another_is_what_would_be_recorded(
-    asked: Spawn, rules: tuple[Rules, Rules]
+    spawn: Spawn, rules: tuple[Rules, Rules]
 ) -> None:
     then, now = rules
     values = then.configuration(), now.configuration()
-    found = asked.again(*values).verdict
+    found = spawn.again(*values).verdict
     event(found.verdict)
     if found.verdict == "not-replayable":
         assert is_known(then, now, found.missing), found
         return
-    expected, rule = really(asked.record(values[0]), asked.record(values[1]))
+    expected, rule = really(spawn.record(values[0]), spawn.record(values[1]))
     assert (found.verdict, found.rule) == (expected, rule), found
 
 
@@ -186,18 +186,18 @@ def told(draw: st.DrawFn) -> Spawn:
 
 
 @examples(200)
-@given(asked=told(), then=settings_of_all(), now=settings_of_all())
+@given(spawn=told(), then=settings_of_all(), now=settings_of_all())
 def test_announced_decision_is_what_would_be_recorded(
-    asked: Spawn, then: Values, now: Values
+    spawn: Spawn, then: Values, now: Values
 ) -> None:
-    found = asked.again(then, now).verdict
+    found = spawn.again(then, now).verdict
     event(found.verdict)
     if found.verdict == "not-replayable":
-        assert asked.thread
+        assert spawn.thread
         (missing,) = found.missing
         assert missing.endswith("changed (hooks or threadBindings)")
         return
-    assert (found.verdict, found.rule) == really(asked.record(then), asked.record(now)), found
+    assert (found.verdict, found.rule) == really(spawn.record(then), spawn.record(now)), found
 
 
 # Given two configurations, which decisions are known to be the same without a look at them.
@@ -220,10 +220,10 @@ def require_same(spawn: Spawn, then: Values, now: Values) -> None:
 
 
 @examples(300)
-@given(asked=SPAWNS | MESSAGES, rules=two_rules())
-def test_unaffected_decision_is_same_when_decided(asked: Spawn, rules: tuple[Rules, Rules]) -> None:
+@given(spawn=SPAWNS | MESSAGES, rules=two_rules())
+def test_unaffected_decision_is_same_when_decided(spawn: Spawn, rules: tuple[Rules, Rules]) -> None:
     then, now = rules
-    require_same(asked, then.configuration(), now.configuration())
+    require_same(spawn, then.configuration(), now.configuration())
 
 
 # The same where scripts run and agents are called otherwise than their keys.
@@ -272,9 +272,9 @@ SETTINGS = st.builds(
 
 
 @examples(200)
-@given(asked=st.sampled_from(ASKED), then=SETTINGS, now=SETTINGS)
-def test_unaffected_considers_every_agent(asked: Spawn, then: Values, now: Values) -> None:
-    require_same(asked, then, now)
+@given(spawn=st.sampled_from(ASKED), then=SETTINGS, now=SETTINGS)
+def test_unaffected_considers_every_agent(spawn: Spawn, then: Values, now: Values) -> None:
+    require_same(spawn, then, now)
 
 
 @examples(200)
@@ -282,8 +282,8 @@ def test_unaffected_considers_every_agent(asked: Spawn, then: Values, now: Value
 def test_unaffected_considers_an_overriding_script(then: Values, now: Values, how: str) -> None:
     changed = {"as it was": [ROUTER], "sooner": [{**ROUTER, "priority": 9}], "gone": []}
     before, after = (
-        but(one, {"agents": {"defaults": {"subagents": {"contextScripts": {"run": scripts}}}}})
-        for one, scripts in ((then, [ROUTER]), (now, changed[how]))
+        but(values, {"agents": {"defaults": {"subagents": {"contextScripts": {"run": scripts}}}}})
+        for values, scripts in ((then, [ROUTER]), (now, changed[how]))
     )
     require_same(ROUTED, before, after)
 

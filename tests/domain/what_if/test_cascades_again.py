@@ -55,13 +55,16 @@ def member(number: int, of: int, agent_id: str) -> Spawn:
 
 def batch(*agent_ids: str) -> list[Spawn]:
     """Return one task per agent."""
-    return [member(number, len(agent_ids), one) for number, one in enumerate(agent_ids, start=1)]
+    return [
+        member(number, len(agent_ids), agent_id)
+        for number, agent_id in enumerate(agent_ids, start=1)
+    ]
 
 
 def lived(tasks: list[Spawn], values: Values) -> list[Spawn]:
     """Return the tasks as recorded: the first that cannot be prepared refuses all others."""
     refused = [task.record(values).refused for task in tasks]
-    first = next((at for at, one in enumerate(refused) if one is not None), None)
+    first = next((at for at, refusal in enumerate(refused) if refusal is not None), None)
     if first is None or refused[first].step == "admission":  # type: ignore[union-attr]
         return tasks
     return [
@@ -148,8 +151,8 @@ def decided(*verdicts: Verdict, refused_by: tuple[str | None, ...] = ()) -> list
     """Return the verdicts as if each was decided alone."""
     rules = refused_by or (None,) * len(verdicts)
     members: list[tuple[RecordedDecision, DecidedAgain]] = [
-        (Spawn(number=at, refused_by=rule).record(limits()), DecidedAgain(one))
-        for at, (rule, one) in enumerate(zip(rules, verdicts, strict=True), start=1)
+        (Spawn(number=at, refused_by=rule).record(limits()), DecidedAgain(verdict))
+        for at, (rule, verdict) in enumerate(zip(rules, verdicts, strict=True), start=1)
     ]
     return [verdict_line.verdict for verdict_line in decide_batch_again(members)]
 
@@ -247,7 +250,7 @@ NEVER_ASKED = "it would not have been requested: run {}, from which it originate
 
 
 @pytest.mark.parametrize(
-    ("asked", "above"),
+    ("spawn", "above"),
     [
         (child(2, requester=below(run_id=run_id(1))), 1),
         (child(3), None),
@@ -255,9 +258,9 @@ NEVER_ASKED = "it would not have been requested: run {}, from which it originate
         (Sent(agent_id="writer", number=5), 1),
     ],
 )
-def test_request_of_refused_run_is_refused(asked: Spawn, above: int | None) -> None:
+def test_request_of_refused_run_is_refused(spawn: Spawn, above: int | None) -> None:
     counts = following([child(1)], BASE, STRICT)
-    found = noted(counts, asked, BASE, BASE).verdict
+    found = noted(counts, spawn, BASE, BASE).verdict
     text = NEVER_ASKED.format(run_id(above)) if above is not None else None
     assert found == (Verdict(verdict="newly-refused", text=text) if text is not None else SAME)
 
@@ -410,8 +413,8 @@ def test_child_works_in_its_requesters_folder_of_now() -> None:
     assert noted(counts, named, then, now).verdict.missing == (
         "the workspace: whether the requested folder is below its requester's is not recorded",
     )
-    other = child(4, agent_id="main", requester=asks)
-    assert noted(counts, other, then, now).verdict == SAME
+    fourth = child(4, agent_id="main", requester=asks)
+    assert noted(counts, fourth, then, now).verdict == SAME
 
 
 # The runs that others name.
@@ -461,13 +464,13 @@ def test_spawn_in_preparation_is_refused_with_its_run() -> None:
 def test_name_may_mean_another_run_instead() -> None:
     counts = following([LABELLED], BASE, STRICT)
     record = naming(2, "dependsOn").record(BASE)
-    other = counts.names(record, {"a": [run_id(1), run_id(7)]})
-    assert other.unknown == (
+    second_names = counts.names(record, {"a": [run_id(1), run_id(7)]})
+    assert second_names.unknown == (
         f"which run dependsOn names instead of run {run_id(1)}, which would not exist",
     )
     assert counts.names(record, {"a": [run_id(1)]}).unknown == ()
-    assert naming(2, "dependsOn").again(BASE, STRICT, names=other).verdict == not_replayable(
-        *other.unknown
+    assert naming(2, "dependsOn").again(BASE, STRICT, names=second_names).verdict == not_replayable(
+        *second_names.unknown
     )
 
 
@@ -570,7 +573,7 @@ def test_more_than_can_be_remembered_is_said(monkeypatch: pytest.MonkeyPatch) ->
     steps=st.lists(
         st.tuples(st.integers(1, 12), st.sampled_from(["refuse", "allow", "same", "release"])),
         max_size=30,
-        unique_by=lambda one: (one[0], one[1] == "release"),
+        unique_by=lambda step: (step[0], step[1] == "release"),
     )
 )
 def test_active_children_lie_between_known_and_possible(
@@ -578,19 +581,19 @@ def test_active_children_lie_between_known_and_possible(
 ) -> None:
     """Compares with a plain ledger: runs that hold a place, and those that would for sure."""
     counts, recorded, sure, perhaps = Cascade(), set[int](), set[int](), list[int]()
-    for number, what in steps:
-        if what == "release":
+    for number, step in steps:
+        if step == "release":
             counts.release(ROOT, run_id(number))
             recorded.discard(number)
             sure.discard(number)
             continue
-        then, now = {"refuse": (BASE, STRICT), "allow": (STRICT, BASE), "same": (BASE, BASE)}[what]
+        then, now = {"refuse": (BASE, STRICT), "allow": (STRICT, BASE), "same": (BASE, BASE)}[step]
         counts.note(child(number).record(then), child(number).again(then, now))
-        if what == "allow":
+        if step == "allow":
             perhaps.append(number)
         else:
             recorded.add(number)
-            sure |= {number} if what == "same" else set()
+            sure |= {number} if step == "same" else set()
         found = counts.active_children(ROOT, len(recorded))
         missing = (newly_allowed(perhaps[0]),) if perhaps else ()
         assert found == CountRange(len(sure), len(sure) + len(perhaps), missing)

@@ -95,7 +95,7 @@ def test_difference_is_told_both_ways(row: Case) -> None:
     row.check()
     field, before, after = row.expected.difference
     back = row.expected._replace(difference=(field, after, before))
-    case(row.asked, row.now, row.then, back).check()
+    case(row.request, row.now, row.then, back).check()
 
 
 # Words that name a model, alone or by an alias.

@@ -318,8 +318,8 @@ ROUTED_FORK = UNROUTED.changed(
     candidates=(candidate("router", "writer"),),
     override_to="writer",
 )
-for one in (UNROUTED, ROUTED_FORK):
-    one.texts.keep(SAID)
+for router in (UNROUTED, ROUTED_FORK):
+    router.texts.keep(SAID)
 
 
 def routing(key: str | None) -> Values:

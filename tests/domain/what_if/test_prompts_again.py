@@ -48,7 +48,7 @@ def compared(
     erased: Collection[str] = (),
     forgotten: Collection[str] = (),
     shared: tuple[SharedKey, ...] = (),
-    said: tuple[str, str] = ("", ""),
+    replaced_words: tuple[str, str] = ("", ""),
 ) -> Verdict | None:
     """Return the verdict on the composed prompt under the other configuration.
 
@@ -65,7 +65,7 @@ def compared(
     opened = run_of(*past.an_announced_run()) if run.continues is not None else run
     pieces, deepest = record.created.ingredients, record.created.max_depth
     prompt = compose_run_prompt(run, opened, pieces, deepest, values, before)
-    prompt = replace(prompt, system_prompt=prompt.system_prompt.replace(*said, 1))
+    prompt = replace(prompt, system_prompt=prompt.system_prompt.replace(*replaced_words, 1))
     started = past.started(
         system_prompt=ref(prompt.system_prompt), message=ref(prompt.message), shared_context=shared
     )
@@ -103,17 +103,17 @@ SPAWNS = st.builds(
 
 
 @given(
-    asked=SPAWNS,
+    spawn=SPAWNS,
     characters=st.sampled_from([0, 10, 4000]),
     shared=st.sampled_from([(), (SHARED,)]),
     gone=st.sampled_from([(), (HERE,)]),
 )
 def test_prompt_composed_again_is_identical(
-    asked: Spawn, characters: int, shared: tuple[SharedKey, ...], gone: tuple[str, ...]
+    spawn: Spawn, characters: int, shared: tuple[SharedKey, ...], gone: tuple[str, ...]
 ) -> None:
     scripts = [
         {"id": receipt.id, "uri": receipt.uri, "position": receipt.position}
-        for receipt in asked.receipts
+        for receipt in spawn.receipts
     ]
     values = limits(
         "writer",
@@ -121,7 +121,7 @@ def test_prompt_composed_again_is_identical(
         contextPreambleMaxChars=characters,
         contextScripts={"run": scripts},
     )
-    assert compared(asked, values, values, shared=shared, forgotten=gone) is None
+    assert compared(spawn, values, values, shared=shared, forgotten=gone) is None
 
 
 def test_message_composed_again_is_the_same_to_the_byte() -> None:
@@ -135,8 +135,8 @@ def scripted(*changes: Values) -> Values:
         {"id": "facts", "uri": "/scripts/facts"},
         {"id": "front", "uri": "/scripts/front", "position": "prepend"},
     ]
-    for one, change in zip(both, changes, strict=False):
-        one.update(change)
+    for prompt, change in zip(both, changes, strict=False):
+        prompt.update(change)
     return but(BASE, {"agents": {"defaults": {"subagents": {"contextScripts": {"run": both}}}}})
 
 
@@ -230,5 +230,7 @@ def test_part_of_the_message_still_differs() -> None:
 
 
 def test_prompt_composed_by_earlier_release_differs() -> None:
-    found = compared(TOLD, scripted(), scripted(), said=("always be kind", "always be quick"))
+    found = compared(
+        TOLD, scripted(), scripted(), replaced_words=("always be kind", "always be quick")
+    )
     assert where(found) == ("different-context", "/prompt/systemPrompt/bootstrap:0.md")

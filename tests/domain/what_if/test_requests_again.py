@@ -122,7 +122,7 @@ def waiting_below(number: int) -> Spawn:
 
 
 @pytest.mark.parametrize(
-    ("asked", "runs", "expected"),
+    ("spawn", "runs", "expected"),
     [
         (waiting_below(7), AT_WORK, CYCLE),
         (waiting_below(8), {**AT_WORK, **OTHER_SESSION}, Outcome("not-replayable")),
@@ -131,9 +131,9 @@ def waiting_below(number: int) -> Spawn:
     ],
 )
 def test_dependency_is_judged_as_it_was_then(
-    asked: Spawn, runs: Mapping[UUID, Run], expected: Outcome
+    spawn: Spawn, runs: Mapping[UUID, Run], expected: Outcome
 ) -> None:
-    found = asked.again(limits("writer"), OPEN, waits_for=runs).verdict
+    found = spawn.again(limits("writer"), OPEN, waits_for=runs).verdict
     check(found, expected)
     assert all("name" not in item for item in found.assumed)
 

@@ -44,7 +44,7 @@ def configured(*scripts: Values, agents: tuple[str, ...] = (), **spawnlog: Any) 
 
 def printed(name: str, output: str, injected: str | None = None, **changes: Any) -> ScriptReceipt:
     """Return the receipt of a successful script."""
-    said = {
+    messages = {
         "outcome": "injected" if injected is not None else "empty",
         "output": kept(output),
         "output_bytes": len(output),
@@ -52,7 +52,7 @@ def printed(name: str, output: str, injected: str | None = None, **changes: Any)
         "injected": kept(injected) if injected is not None else None,
         "error": None,
     }
-    both = {**said, **changes}
+    both = {**messages, **changes}
     return receipt(name, both.pop("outcome"), **both)
 
 

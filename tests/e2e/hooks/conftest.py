@@ -39,7 +39,7 @@ def one_server(databases: Databases, one_outside: HookServer) -> Iterator[Server
 def outside(one_outside: HookServer) -> Iterator[HookServer]:
     """Yield the hook server, which binds every thread and has no calls yet."""
     one_outside.forget()
-    one_outside.replies("subagentSpawning", Reply(said=BOUND))
+    one_outside.replies("subagentSpawning", Reply(body=BOUND))
     yield one_outside
     one_outside.let_go()
 

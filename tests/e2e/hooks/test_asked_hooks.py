@@ -27,7 +27,7 @@ NOT_BOUND = (
 )
 STEPS = ("thread_binding", "context_engine")
 UNBOUND, ROLLED_BACK = "undo:thread_binding:done", "undo:context_engine:done"
-NO_RIGHTS = Reply(said={"status": "error", "error": "  no rights here "})
+NO_RIGHTS = Reply(body={"status": "error", "error": "  no rights here "})
 
 
 def refused(server: Server, body: dict[str, Any], rule: str, text: str) -> str:
@@ -98,7 +98,7 @@ def test_child_is_bound_and_its_result_goes_to_the_thread(
     ("reply", "text", "may_be_bound"),
     [
         (NO_RIGHTS, "no rights here", False),
-        (Reply(said={"status": "ok", "threadBindingReady": False}), NOT_BOUND, False),
+        (Reply(body={"status": "ok", "threadBindingReady": False}), NOT_BOUND, False),
         (Reply(500), "Thread bind failed: the hook answered HTTP 500", True),
         (Reply(is_held=True), "Thread bind failed: the hook did not answer in 2 s", True),
     ],
@@ -156,7 +156,7 @@ def test_unprepared_engine_undoes_the_thread(server: Server, outside: HookServer
 def test_preparation_is_rolled_back_if_child_never_starts(
     server: Server, outside: HookServer
 ) -> None:
-    outside.replies("prepareSubagentSpawn", Reply(204), Reply(said={"rollback": "take-back-7"}))
+    outside.replies("prepareSubagentSpawn", Reply(204), Reply(body={"rollback": "take-back-7"}))
     outside.replies("rollbackSubagentSpawn", Reply(500), Reply(204))
     first = server.accepted(**threaded("in-the-way", agentId="waiter", thread=False))
     server.began(first)
@@ -187,7 +187,7 @@ def patient_hooks(server: Server, outside: HookServer) -> Iterator[None]:
 def test_stopped_spawn_is_answered_while_hook_is_asked(
     server: Server, outside: HookServer, patient_hooks: None, hook: str, step: str
 ) -> None:
-    outside.replies(hook, Reply(said=BOUND, is_held=True))
+    outside.replies(hook, Reply(body=BOUND, is_held=True))
     body = threaded(f"stopped-at-{step}".replace("_", "-"))
     aside = server.spawn_in_background(**body)
     outside.called(hook)
@@ -207,7 +207,7 @@ def test_stopped_spawn_is_answered_while_hook_is_asked(
 
 @pytest.mark.kill
 def test_stopped_spawn_gives_up_its_thread(server: Server, outside: HookServer) -> None:
-    outside.replies("subagentSpawning", Reply(said=BOUND, is_held=True))
+    outside.replies("subagentSpawning", Reply(body=BOUND, is_held=True))
     body = threaded("given-up")
     aside = server.spawn_in_background(**body)
     outside.called("subagentSpawning")
@@ -279,7 +279,7 @@ def runs_of(server: Server, body: dict[str, Any]) -> list[dict[str, Any]]:
 def test_refused_task_undoes_what_was_made_for_others(
     server: Server, outside: HookServer, hook: str, reply: Reply, rule: str
 ) -> None:
-    good = Reply(said=BOUND) if hook == "subagentSpawning" else Reply(204)
+    good = Reply(body=BOUND) if hook == "subagentSpawning" else Reply(204)
     outside.replies(hook, good, reply, good)
     body = batch(f"one-without-{rule}".replace("_", "-"))
     problem = server.spawn(**body).json()
@@ -297,7 +297,7 @@ def test_refused_task_undoes_what_was_made_for_others(
 
 @pytest.mark.server
 def test_hanging_hook_does_not_hold_up_refusal(server: Server, outside: HookServer) -> None:
-    held = Reply(said=BOUND, is_held=True)
+    held = Reply(body=BOUND, is_held=True)
     outside.replies("subagentSpawning", held, NO_RIGHTS, held)
     body = batch("one-hangs")
     assert server.spawn(**body).json()["rule"] == "thread_binding"
@@ -311,19 +311,19 @@ def test_hanging_hook_does_not_hold_up_refusal(server: Server, outside: HookServ
 
 MADE = [
     *(
-        f"{when} {what}:{step}"
+        f"{when} {mark}:{step}"
         for step in STEPS
-        for what in ("StepBegun", "step", "StepTaken")
+        for mark in ("StepBegun", "step", "StepTaken")
         for when in ("before", "after")
     ),
     "after SessionCreated",
 ]
 
 
-def around(what: str, names: tuple[str, ...]) -> list[str]:
+def around(mark: str, names: tuple[str, ...]) -> list[str]:
     """Return the moments before and after something is done and recorded."""
     return [
-        f"{when} {recorded}{what}:{name}"
+        f"{when} {recorded}{mark}:{name}"
         for name in names
         for when in ("before", "after")
         for recorded in ("", "EffectAttempted:")

@@ -28,17 +28,17 @@ MESSAGE = "and then?"
 @pytest.fixture
 def twin(server: Server) -> Iterator[Server]:
     """Yield another server on the same log."""
-    with server.twin() as other:
-        yield other
+    with server.twin() as second_server:
+        yield second_server
 
 
 def raced(*acts: Callable[[], httpx2.Response]) -> list[httpx2.Response]:
     """Return the answers to requests that are sent at the same moment."""
     barrier = Barrier(len(acts))
 
-    def act(one: Callable[[], httpx2.Response]) -> httpx2.Response:
+    def act(send: Callable[[], httpx2.Response]) -> httpx2.Response:
         barrier.wait(30)
-        return one()
+        return send()
 
     with ThreadPoolExecutor(len(acts)) as pool:
         return list(pool.map(act, acts))
@@ -68,8 +68,8 @@ def test_of_many_messages_one_is_taken(server: Server, twin: Server, servers: in
     request = (server, twin)[:servers]
 
     def send(number: int) -> httpx2.Response:
-        one = request[number % servers]
-        return one.send(first, f"message {number}", key=f"{name}-{number}")
+        sending_server = request[number % servers]
+        return sending_server.send(first, f"message {number}", key=f"{name}-{number}")
 
     answers = raced(*(lambda n=n: send(n) for n in range(RACERS)))
     by_status: dict[int, list[dict[str, Any]]] = {201: [], 202: []}

@@ -101,11 +101,11 @@ def test_session_at_work_is_closed_and_stopped(
     first = server.accepted(**staying(f"busy-{at}", agentId="waiter"))
     key = session_of(server, first)
     let_go(server, first)
-    other = server.accepted(**threaded("other", agentId="waiter")) if at == "queued" else None
-    if other is not None:
-        server.began(other)
+    second_run = server.accepted(**threaded("other", agentId="waiter")) if at == "queued" else None
+    if second_run is not None:
+        server.began(second_run)
     second = server.continued(first, "and then?")
-    if other is None:
+    if second_run is None:
         server.began(second)
     assert server.run(second)["status"] == at
     answer = server.stop_session(key)
@@ -117,8 +117,8 @@ def test_session_at_work_is_closed_and_stopped(
     server.wait_steps(second, "hook:subagentEnded:done")
     assert ends_told(outside, key) == [(second, "subagent-killed")]
     assert server.session(f"agent:main:busy-{at}")["activeChildren"] == 0
-    if other is not None:
-        let_go(server, other)
+    if second_run is not None:
+        let_go(server, second_run)
 
 
 @pytest.mark.server
@@ -213,12 +213,12 @@ def test_session_continues_after_run_that_could_not_be_launched(
     server: Server, outside: HookServer
 ) -> None:
     desk = server.folder / "desk"
-    other = server.accepted(**threaded("other", agentId="waiter"))
-    server.began(other)
+    second_run = server.accepted(**threaded("other", agentId="waiter"))
+    server.began(second_run)
     first = server.accepted(**staying("late", agentId="late"))
     desk.rmdir()
     desk.write_text("no folder", "utf-8")
-    server.let_go(other)
+    server.let_go(second_run)
     run = server.run(first, "announced")
     assert (run["outcome"], "RunStarted" in server.steps(first)) == ("error", False)
     key = run["childSessionKey"]
@@ -335,14 +335,14 @@ def test_killed_stop_of_root_session_stops_its_children(server: Server) -> None:
 
 @pytest.mark.kill
 @pytest.mark.nightly
-@pytest.mark.parametrize("what", ["session", "run"])
-def test_killed_stop_reaches_those_below(server: Server, what: str) -> None:
+@pytest.mark.parametrize("occupation", ["session", "run"])
+def test_killed_stop_reaches_those_below(server: Server, occupation: str) -> None:
     # The lane of depth 2 is taken by the child of somebody else.
-    _, other = boss(server, f"occupied-{what}")
-    server.began(other)
-    first, below = boss(server, f"below-{what}")
+    _, second_key = boss(server, f"occupied-{occupation}")
+    server.began(second_key)
+    first, below = boss(server, f"below-{occupation}")
     assert server.run(below)["stage"] == "queued"
-    if what == "session":
+    if occupation == "session":
         path = f"sessions/{session_of(server, first)}"
         killed(server, "after SessionClosed", path)
         run = stop(server, path).json()
@@ -352,7 +352,7 @@ def test_killed_stop_reaches_those_below(server: Server, what: str) -> None:
         killed(server, "before RunEnded", f"runs/{first}")
         assert stop(server, f"runs/{first}").json() == {"runId": first, "wasOver": True}
     assert server.run(below, "announced")["outcome"] == "stopped"
-    server.run(other, "announced")
+    server.run(second_key, "announced")
 
 
 @pytest.mark.kill

@@ -50,7 +50,7 @@ def test_failing_hook_is_told_again_until_it_takes_it(server: Server, outside: H
 @pytest.mark.parametrize(
     ("reply", "to"),
     [
-        (Reply(said={"origin": {"to": " elsewhere ", "x": 1}}), "elsewhere"),
+        (Reply(body={"origin": {"to": " elsewhere ", "x": 1}}), "elsewhere"),
         (Reply(is_held=True), "channel:1"),
     ],
     ids=["answers", "slow"],
@@ -159,13 +159,13 @@ def test_next_server_settles_those_that_wait(server: Server) -> None:
     ended = {"run": "held", "require": "ended"}
     any_end = spawned(server, "shut", label="any", dependsOn=[ended])
     server.stop()
-    with server.twin() as other:
-        assert other.run(held, "announced")["error"].startswith("interrupted")
-        assert other.run(vain, "announced")["error"] == (
+    with server.twin() as second_server:
+        assert second_server.run(held, "announced")["error"].startswith("interrupted")
+        assert second_server.run(vain, "announced")["error"] == (
             f'it was not started: its dependency "held" (run {held}) ended as error'
         )
-        assert f'"vain" (run {vain})' in other.run(behind, "announced")["error"]
-        assert other.run(any_end, "announced")["outcome"] == "success"
-        assert other.session("agent:main:shut")["activeChildren"] == 0
-        run_ids = {run["runId"] for run in other.inbox("agent:main:shut")}
+        assert f'"vain" (run {vain})' in second_server.run(behind, "announced")["error"]
+        assert second_server.run(any_end, "announced")["outcome"] == "success"
+        assert second_server.session("agent:main:shut")["activeChildren"] == 0
+        run_ids = {run["runId"] for run in second_server.inbox("agent:main:shut")}
         assert run_ids == {held, vain, behind, any_end}

@@ -123,7 +123,7 @@ def test_a3_a40_result_is_sent_where_its_asker_is(server: Server, outside: HookS
 
 @pytest.mark.server
 @pytest.mark.parametrize(
-    ("reply", "said"),
+    ("reply", "error_text"),
     [
         (Reply(429), "the webhook responded with HTTP 429"),
         (Reply(is_held=True), "the webhook did not answer in 2 s"),
@@ -132,7 +132,11 @@ def test_a3_a40_result_is_sent_where_its_asker_is(server: Server, outside: HookS
     ids=["429", "slow", "broken"],
 )
 def test_message_that_is_not_taken_is_sent_again(
-    server: Server, outside: HookServer, request: pytest.FixtureRequest, reply: Reply, said: str
+    server: Server,
+    outside: HookServer,
+    request: pytest.FixtureRequest,
+    reply: Reply,
+    error_text: str,
 ) -> None:
     outside.replies("all", reply, Reply(204))
     run_id, key = spawned(server, f"again-{request.node.callspec.id}")
@@ -142,7 +146,7 @@ def test_message_that_is_not_taken_is_sent_again(
     failed, taken = server.payloads(run_id, "EffectAttempted")
     assert (failed["attempt"], failed["retryAfterSeconds"], taken["attempt"]) == (1, 1, 2)
     events = server.http.get(f"/v1/runs/{run_id}/events").json()["items"]
-    assert [event["texts"]["error"] for event in events if "texts" in event] == [said]
+    assert [event["texts"]["error"] for event in events if "texts" in event] == [error_text]
     assert [run["runId"] for run in server.inbox(key)] == [run_id]
 
 
@@ -327,7 +331,7 @@ def test_killed_redrive_of_several_is_recorded_whole_or_not_at_all(
     # The same request says what was done, or does it.
     answer = server.http.post(path, json=body, headers=headers).json()
     runs = {run_id for run_id, _ in made}
-    assert runs <= {one["runId"] for one in answer["redriven"]}
+    assert runs <= {announcement["runId"] for announcement in answer["redriven"]}
     for run_id, key in made:
         delivery(server, key, "all", "delivered")
         assert len(server.payloads(run_id, "EffectRedriven")) == 1

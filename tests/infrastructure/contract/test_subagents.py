@@ -126,11 +126,11 @@ def test_runtime_of_running_one_is_so_far() -> None:
 
 def test_info_shows_everything() -> None:
     over = run(1, 20, "announced", error="it broke", outcome="error", cleanup="keep")
-    one = Subagent(over, NOW)
-    shown = info_text(one).splitlines()
+    subagent = Subagent(over, NOW)
+    shown = info_text(subagent).splitlines()
     assert shown[:3] == ["ℹ️ Subagent info", "Status: failed", "Label: job 1"]
     assert "Outcome: error (it broke)" in shown
-    assert f"Started: {one.run['startedAt']} (20m ago)" in shown
+    assert f"Started: {subagent.run['startedAt']} (20m ago)" in shown
     assert "Created: n/a" in shown
     assert not [line for line in shown if line.startswith("Stop")]
 
@@ -150,13 +150,13 @@ def test_log_has_both_sides_and_tools() -> None:
         {"kind": "result", "body": {"text": "done"}},
         {"kind": "message", "body": {"role": "assistant", "text": " "}},
     ]
-    one = KNOWN.numbered[0]
+    subagent = KNOWN.numbered[0]
     entries.insert(1, {"kind": "progress", "body": {"text": "half of it"}})
-    assert log_text(one, entries, 20) == (
+    assert log_text(subagent, entries, 20) == (
         "📜 Subagent log: job 3\nUser: do it\nTool: exec\nTool: read (42s)\nAssistant: done"
     )
-    assert log_text(one, entries, 1) == "📜 Subagent log: job 3\nAssistant: done"
-    assert log_text(one, [], 20) == "📜 Subagent log: job 3\n(no messages)"
+    assert log_text(subagent, entries, 1) == "📜 Subagent log: job 3\nAssistant: done"
+    assert log_text(subagent, [], 20) == "📜 Subagent log: job 3\n(no messages)"
 
 
 @pytest.mark.parametrize(

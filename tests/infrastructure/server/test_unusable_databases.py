@@ -69,12 +69,12 @@ def _set_revision(url: str, revision: str) -> None:
 
 
 def _refusal_at_every_door(url: str, folder: Path) -> str:
-    (told,) = {
+    (message,) = {
         _refusal(lambda: open_database(url, folder)),
         _refusal(lambda: migrate_database(url, folder)),
         _refusal(lambda: migrate(url)),
     }
-    return told
+    return message
 
 
 @pytest.mark.parametrize("revision", ["0001", "0013", "1"])

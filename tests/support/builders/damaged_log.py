@@ -152,8 +152,8 @@ async def tell_all(running: RunningLog, folder: Path) -> KeptFamily:
     """Record every type of event, a text in every place, and sealed transcripts."""
     family = KeptFamily(running.log, running.pool, folder, max_children=4)
     await tell_everything(running, family)
-    other = KeptFamily(running.log, running.pool, folder, root="agent:main:other", first=900)
-    await other.spawn("ample", preamble="keep it short", label="ample")
+    other_family = KeptFamily(running.log, running.pool, folder, root="agent:main:other", first=900)
+    await other_family.spawn("ample", preamble="keep it short", label="ample")
     receipt = ScriptReceipt(
         id="identity",
         uri="identity.sh",
@@ -166,8 +166,8 @@ async def tell_all(running: RunningLog, folder: Path) -> KeptFamily:
         injected=ref("injected"),
         error=ref("error"),
     )
-    await other.resolve("ample", receipts=(receipt,))
+    await other_family.resolve("ample", receipts=(receipt,))
     ingredients = (Ingredient(source="task", position="task", content=ref("ingredient")),)
-    await other.create("ample", ingredients=ingredients)
-    await other.live("after")
+    await other_family.create("ample", ingredients=ingredients)
+    await other_family.live("after")
     return family

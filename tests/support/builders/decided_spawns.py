@@ -188,29 +188,29 @@ class DecidedSpawns:
     def _pinned(self, run: Run) -> PinnedConfiguration:
         return self.configurations.pinned(run.config_revision)
 
-    def _request(self, key: str, asked: Asked) -> ResolvedSpawn:
+    def _request(self, key: str, request: Asked) -> ResolvedSpawn:
         known, own = self.log.fold.sessions.get(key), agent_id_of(key)
         requester = {
-            "workspaceDir": str(self._folder / asked.folder) if asked.folder else None,
-            "sandboxed": asked.is_boxed,
-            "activeModel": asked.active_model,
-            "activeThinking": asked.active_thinking,
+            "workspaceDir": str(self._folder / request.folder) if request.folder else None,
+            "sandboxed": request.is_boxed,
+            "activeModel": request.active_model,
+            "activeThinking": request.active_thinking,
         }
         resolved = resolved_spawn(
             key,
             requester=requester,
-            agentId=asked.agent_id,
-            model=asked.model,
-            thinking=asked.thinking,
-            runTimeoutSeconds=asked.seconds,
-            mode=asked.mode,
-            thread=asked.thread,
-            sandbox=asked.sandbox,
+            agentId=request.agent_id,
+            model=request.model,
+            thinking=request.thinking,
+            runTimeoutSeconds=request.seconds,
+            mode=request.mode,
+            thread=request.thread,
+            sandbox=request.sandbox,
         )
         return replace(
             resolved,
-            requester_agent_id=known.agent_id if known else asked.poses_as or own,
-            asserts_agent=asked.poses_as not in (None, own),
+            requester_agent_id=known.agent_id if known else request.poses_as or own,
+            asserts_agent=request.poses_as not in (None, own),
         )
 
 

@@ -673,14 +673,14 @@ def check(found: Verdict, expected: Outcome) -> None:
 class Case(NamedTuple):
     """A row: `options` are those of `Spawn.again`."""
 
-    asked: Spawn
+    request: Spawn
     then: Values
     now: Values
     expected: Outcome
     options: Mapping[str, Any]
 
     def check(self) -> None:
-        found = self.asked.again(self.then, self.now, **self.options).verdict
+        found = self.request.again(self.then, self.now, **self.options).verdict
         check(found, self.expected)
 
 

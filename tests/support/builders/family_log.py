@@ -265,7 +265,7 @@ def ask_for_all(log: FamilyLog, names: Sequence[str], by: str = "main") -> Spawn
     agent_id = known.agent_id if known else "main"
     commands = [
         spawn_request(
-            run_id=one,
+            run_id=member_id,
             session_id=run_id(1000 + number),
             requester_key=key,
             requester_agent_id=agent_id,
@@ -273,7 +273,7 @@ def ask_for_all(log: FamilyLog, names: Sequence[str], by: str = "main") -> Spawn
             label=name,
             batch=BatchFacts(batch_id=run_id(5000 + numbers[0]), index=index, run_ids=run_ids),
         )
-        for index, (number, one, name) in enumerate(zip(numbers, run_ids, names, strict=True))
+        for index, (number, member_id, name) in enumerate(zip(numbers, run_ids, names, strict=True))
     ]
     answered = request_spawns(
         {key: known} if known else {},

@@ -129,7 +129,7 @@ def _same(answer: Any, wanted: Any) -> bool:
             isinstance(answer, Sequence)
             and not isinstance(answer, str)
             and len(answer) == len(wanted)
-            and all(_same(one, other) for one, other in zip(answer, wanted, strict=True))
+            and all(_same(first, second) for first, second in zip(answer, wanted, strict=True))
         )
     if isinstance(wanted, bool) or isinstance(answer, bool):
         return answer is wanted
@@ -152,11 +152,11 @@ def falsified(case: Case, answer: Answer) -> Iterator[tuple[str, Case]]:
 
 def _leaves(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
     if isinstance(value, Mapping) and value:
-        for name, one in value.items():
-            yield from _leaves(one, (*way, name))
+        for name, member in value.items():
+            yield from _leaves(member, (*way, name))
     elif isinstance(value, list) and value:
-        for index, one in enumerate(value):
-            yield from _leaves(one, (*way, index))
+        for index, member in enumerate(value):
+            yield from _leaves(member, (*way, index))
     else:
         yield way, value
 

@@ -68,9 +68,9 @@ def collected(tier: str) -> dict[str, Counter[str]]:
     assert done.returncode == 0, done.stdout + done.stderr
     found: dict[str, Counter[str]] = {}
     for file, parameters in TEST.findall(done.stdout):
-        apart = [(when, what) for what, when in MOMENT_APART.findall(parameters)]
-        for when, what in {*MOMENT.findall(parameters), *apart}:
-            found.setdefault(f"{when} {what}", Counter())[file] += 1
+        apart = [(when, point) for point, when in MOMENT_APART.findall(parameters)]
+        for when, fault_point in {*MOMENT.findall(parameters), *apart}:
+            found.setdefault(f"{when} {fault_point}", Counter())[file] += 1
     return found
 
 
@@ -99,7 +99,7 @@ def _in_order(moment: str) -> tuple[str, int]:
 
 
 def _files(files: Counter[str] | None) -> str:
-    return ", ".join(f"{one} ({times})" for one, times in sorted((files or {}).items()))
+    return ", ".join(f"{file} ({times})" for file, times in sorted((files or {}).items()))
 
 
 if __name__ == "__main__":

@@ -245,5 +245,5 @@ PLANTED: Mapping[str, Planting] = {
 
 def are_one_to_a_file_system(first: str, second: str) -> bool:
     """Return True if two names differ only in case or normal form."""
-    one, other = (unicodedata.normalize("NFC", name).casefold() for name in (first, second))
-    return unicodedata.normalize("NFC", one) == unicodedata.normalize("NFC", other)
+    left, right = (unicodedata.normalize("NFC", name).casefold() for name in (first, second))
+    return unicodedata.normalize("NFC", left) == unicodedata.normalize("NFC", right)

@@ -21,9 +21,9 @@ class Turnstile:
         self._held: int | None = None
         os.mkfifo(path)
 
-    def hold(self, what: str, is_there: Callable[[], object]) -> None:
+    def hold(self, subject: str, is_there: Callable[[], object]) -> None:
         """Let the server continue from place to place until the condition holds."""
-        wait_for(what, lambda: self._is_held(is_there))
+        wait_for(subject, lambda: self._is_held(is_there))
 
     def _is_held(self, is_there: Callable[[], object]) -> bool:
         try:

@@ -63,7 +63,7 @@ def require_fit(path: str, method: str, status: int, body: Any) -> None:
 
 def described_path(path: str) -> str | None:
     """Return the described path that matches, or None."""
-    return next((one for one, pattern in _patterns() if pattern.fullmatch(path)), None)
+    return next((route for route, pattern in _patterns() if pattern.fullmatch(path)), None)
 
 
 @cache

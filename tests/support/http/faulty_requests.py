@@ -198,8 +198,8 @@ def _faulty_bodies(operation: Operation, shape: "_Shape") -> Iterator[FaultyRequ
     if missing:
         yield FaultyRequest("no body", 422, "invalid_request", missing)
     others: list[Any] = [[], None, "x", 7, [{}]]
-    for other in others:
-        content = json.dumps(other).encode()
+    for value in others:
+        content = json.dumps(value).encode()
         yield _invalid(f"body {content.decode()}", "", content=content)
     for place in shape.places():
         for fault, pointer, body in place.faults(shape):

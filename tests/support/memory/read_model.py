@@ -83,7 +83,7 @@ class MemoryRegistry:
                 if item.requester == requester and (item.label or "").startswith(prefix)
                 if item.label is not None
             ]
-            ordered = sorted(_newest_of_sessions(rows), key=lambda one: one.label != prefix)
+            ordered = sorted(_newest_of_sessions(rows), key=lambda run: run.label != prefix)
             return [item.state for item in ordered[:limit]]
 
         return await self._line.ask(found)
@@ -285,7 +285,7 @@ class MemoryRegistry:
         level = [session_key]
         for _ in range(DEPTH_MAX):
             below = [item for key in level for item in by_requester.get(key, ())]
-            found += sorted(below, key=lambda one: one.created_position)
+            found += sorted(below, key=lambda run: run.created_position)
             level = list(
                 dict.fromkeys(run.child_session_key for run in below if run.child_session_key)
             )
@@ -391,7 +391,7 @@ class MemoryStagedFiles:
 
     async def read(self, run_id: UUID) -> tuple[bytes, ...]:
         def found() -> tuple[bytes, ...]:
-            files = sorted(self._store.staged.get(run_id, ()), key=lambda one: one.ordinal)
+            files = sorted(self._store.staged.get(run_id, ()), key=lambda file: file.ordinal)
             return tuple(file.body for file in files)
 
         return await self._line.ask(found)

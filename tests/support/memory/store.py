@@ -330,7 +330,7 @@ class Store:
 
     def end_before(self, position: int) -> int:
         """Return the last position of the last append that ended at or before a position."""
-        ended = bisect_right(self.commits, position, key=lambda one: one.last_position)
+        ended = bisect_right(self.commits, position, key=lambda commit: commit.last_position)
         return self.commits[ended - 1].last_position if ended else 0
 
     def runs_at(self, position: int) -> RowsAt[UUID, RunRow]:
@@ -353,8 +353,8 @@ class Store:
             [run.state for item in run_ids if (run := self.runs.at(item, end)) is not None],
             [known.state for key in keys if (known := self.sessions.at(key, end)) is not None],
         )
-        for one in events:
-            fold.apply(one.envelope.stream, one.event, one.envelope.stamp)
+        for recorded in events:
+            fold.apply(recorded.envelope.stream, recorded.event, recorded.envelope.stamp)
         fold.end_transaction()
         return fold.take_rows()
 
@@ -548,7 +548,7 @@ class Store:
         waiting = [
             member for member in members if member.holder is None and member.stage == "queued"
         ]
-        waiting.sort(key=lambda one: one.queued_position or 0)
+        waiting.sort(key=lambda run: run.queued_position or 0)
         running = sum(member.holder is not None for member in members)
         states = tuple(item.state for item in waiting)
         return first_in_line(LaneFacts(running, states), load.LANE_RUNS_MAX)

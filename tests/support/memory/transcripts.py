@@ -177,11 +177,11 @@ class MemoryTranscripts:
 
     async def extent(self, run_id: UUID, *, until: datetime) -> Extent:
         """Return the extent of the entries stored by `until`."""
-        return await self._extent(run_id, lambda one: one.recorded_at <= until)
+        return await self._extent(run_id, lambda entry: entry.recorded_at <= until)
 
     async def extent_to(self, run_id: UUID, *, last: int) -> Extent:
         """Return the extent of the entries up to number `last`."""
-        return await self._extent(run_id, lambda one: one.sequence <= last)
+        return await self._extent(run_id, lambda entry: entry.sequence <= last)
 
     async def written_after(self, run_id: UUID, *, after: int) -> Written:
         """Return the last entry, and the bytes of those after number `after`."""

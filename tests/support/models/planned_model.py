@@ -259,8 +259,8 @@ def _level(word: str | None) -> str | None:
     return words.THINKING.get(word) or (word if word in words.THINKING.values() else None)
 
 
-def _seconds(asked: Asked, rules: Rules) -> tuple[int, tuple[str, ...]]:
-    given = rules.seconds if asked.seconds is None else asked.seconds
+def _seconds(request: Asked, rules: Rules) -> tuple[int, tuple[str, ...]]:
+    given = rules.seconds if request.seconds is None else request.seconds
     if given >= plan_words.SECONDS_MAX + 1:
         return plan_words.SECONDS_MAX, (plan_words.TOO_LONG,)
     if given < 0 or 0 < given < 1:

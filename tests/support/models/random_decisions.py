@@ -25,10 +25,10 @@ INHERITED: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 @st.composite
 def two_rules(draw: st.DrawFn) -> tuple[Rules, Rules]:
     """Return two configurations, mostly with one or two differences."""
-    then, other = draw(ANY_RULES), draw(ANY_RULES)
+    then, now = draw(ANY_RULES), draw(ANY_RULES)
     names = [field.name for field in fields(Rules)]
     taken = draw(st.lists(st.sampled_from(names), min_size=1, max_size=2) | st.just(names))
-    return then, replace(then, **{name: getattr(other, name) for name in taken})
+    return then, replace(then, **{name: getattr(now, name) for name in taken})
 
 
 @st.composite

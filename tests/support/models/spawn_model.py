@@ -110,48 +110,48 @@ class SpawnModel:
             return words.is_closed(key)
         return words.is_over(key) if last.stage in ENDED else words.is_stopping(key)
 
-    def spawn(self, name: str, by: str, asked: Asked) -> Told | None:
+    def spawn(self, name: str, by: str, request: Asked) -> Told | None:
         """Spawn a child of a session. Return the refusal, if any."""
         rules = self.revisions[-1]
-        is_boxed = asked.is_boxed or self._is_boxed_now(by, asked, rules)
+        is_boxed = request.is_boxed or self._is_boxed_now(by, request, rules)
         if by not in self.seen:
             agent, depth = words.ROOTS[by]
             role, scope = may(depth, rules.depth)
-            agent = asked.poses_as or agent
+            agent = request.poses_as or agent
             self.seen[by] = Seen(by, agent, depth, role, scope, by, None, is_boxed)
         self.boxed[name] = self.seen[by].is_boxed or is_boxed
-        result = self._judged(by, asked, rules)
-        target = words.AGENT_IDS.get(asked.agent_id or "", self.seen[by].agent)
+        result = self._judged(by, request, rules)
+        target = words.AGENT_IDS.get(request.agent_id or "", self.seen[by].agent)
         stage = "refused" if result else "requested"
         depth = self.seen[by].depth + 1
-        manner = "lasting" if asked.effective_mode == "session" else "plain"
+        manner = "lasting" if request.effective_mode == "session" else "plain"
         admitted = result is None
         self.tree.lives[name] = Life(
             name, by, depth, stage, target, is_admitted=admitted, manner=manner
         )
-        self.asked[name], self.given[name] = (asked, len(self.revisions)), target
+        self.asked[name], self.given[name] = (request, len(self.revisions)), target
         if result is not None:
             self.refused[name] = result
         return result
 
-    def _is_boxed_now(self, by: str, asked: Asked, rules: Rules) -> bool:
+    def _is_boxed_now(self, by: str, request: Asked, rules: Rules) -> bool:
         """Return True if the current rules sandbox the requester, as its own agent or as the one in
         its key.
         """
         if by in self.seen:
             key, agent = self.seen[by].key, self.seen[by].agent
         else:
-            key, agent = by, asked.poses_as or words.ROOTS[by][0]
+            key, agent = by, request.poses_as or words.ROOTS[by][0]
         named = words.ROOTS[by][0] if by in words.ROOTS else agent
         return rules.boxes(agent, key) or rules.boxes(named, key)
 
-    def _judged(self, by: str, asked: Asked, rules: Rules) -> Told | None:
+    def _judged(self, by: str, request: Asked, rules: Rules) -> Told | None:
         """Return the first rule that refuses, or None."""
         depth, children = self.seen[by].depth, len(self.tree.counted(by))
-        if asked.agent_id in words.NO_AGENT_IDS:
-            text = words.invalid_agent_id(words.NO_AGENT_IDS[asked.agent_id])
+        if request.agent_id in words.NO_AGENT_IDS:
+            text = words.invalid_agent_id(words.NO_AGENT_IDS[request.agent_id])
             return Told("agent_id", "error", text)
-        if asked.mode == "session" and not asked.thread:
+        if request.mode == "session" and not request.thread:
             return Told("mode", "error", words.NEEDS_THREAD)
         if depth >= rules.depth:
             text = words.too_deep(depth, rules.depth)
@@ -162,12 +162,12 @@ class SpawnModel:
             text = words.too_many(children, rules.children)
             return Told("active_children", "forbidden", text, children, rules.children)
         agent = self.seen[by].agent
-        if asked.agent_id is None:
+        if request.agent_id is None:
             if not rules.require(agent):
                 return None
             return Told("require_agent_id", "forbidden", words.NEEDS_ID)
         allowed = rules.allowed(agent)
-        if allowed is None or words.AGENT_IDS[asked.agent_id] in allowed:
+        if allowed is None or words.AGENT_IDS[request.agent_id] in allowed:
             return None
         return Told("allow_agents", "forbidden", words.not_allowed(allowed))
 
@@ -183,10 +183,10 @@ class SpawnModel:
             self.refused[name] = Told("active_children", "forbidden", text, children, limit)
         return answer
 
-    def refuse(self, name: str, told: Told) -> None:
+    def refuse(self, name: str, refusal: Told) -> None:
         """Let the preparation fail."""
         self.tree.ask(self.tree.lives[name], "refuse")
-        self.refused[name] = told
+        self.refused[name] = refusal
 
     def note(self, name: str) -> str | None:
         """Return the note in the acceptance, or None."""

@@ -17,12 +17,12 @@ SECRETS = tuple(f"whsec_{base64.b64encode(key).decode()}" for key in KEYS)
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer. `said` is JSON unless it is bytes; `is_held` delays it until `let_go`;
+    """An answer. `body` is JSON unless it is bytes; `is_held` delays it until `let_go`;
     `breaks_off` closes the connection instead.
     """
 
     status: int = 200
-    said: Any = b""
+    body: Any = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     is_held: bool = False
     breaks_off: bool = False
@@ -163,7 +163,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         if reply.breaks_off:
             return
-        output = reply.said if isinstance(reply.said, bytes) else json.dumps(reply.said).encode()
+        output = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
         try:
             self.send_response(reply.status)
             for name, value in reply.headers.items():

@@ -46,8 +46,13 @@ def text(words: str) -> bytes:
 def call(name: str, number: int = 0, /, **arguments: Any) -> bytes:
     """Return a chunk with a tool call."""
     function = {"name": name, "arguments": json.dumps(arguments)}
-    one = {"index": number, "id": f"call-{name}-{number}", "type": "function", "function": function}
-    return chunk({"role": "assistant", "tool_calls": [one]})
+    tool_call = {
+        "index": number,
+        "id": f"call-{name}-{number}",
+        "type": "function",
+        "function": function,
+    }
+    return chunk({"role": "assistant", "tool_calls": [tool_call]})
 
 
 def usage(taken: int, given: int, cached: int = 0) -> bytes:
@@ -134,8 +139,8 @@ class ModelEndpoint:
             answer if isinstance(answer, bytes) else tuple(answer) for answer in answers
         )
 
-    async def _meet(self, asked: Asked, writer: asyncio.StreamWriter) -> None:
-        answers = self._answers[json.loads(asked.body)["model"]]
+    async def _meet(self, request: Asked, writer: asyncio.StreamWriter) -> None:
+        answers = self._answers[json.loads(request.body)["model"]]
         if not answers:
             writer.write(error("404 Not Found", "no such model"))
             return

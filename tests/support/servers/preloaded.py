@@ -224,15 +224,15 @@ class _Forks:
                 self._requests.send(str(pid).encode())
 
     def _reap(self) -> None:
-        for pid, told in list(self._running.items()):
+        for pid, pipe in list(self._running.items()):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
-                os.write(told, str(os.waitstatus_to_exitcode(status)).encode())
-                os.close(told)
+                os.write(pipe, str(os.waitstatus_to_exitcode(status)).encode())
+                os.close(pipe)
                 del self._running[pid]
 
     def _become(
-        self, request: dict[str, Any], stdin: int, stdout: int, stderr: int, told: int
+        self, request: dict[str, Any], stdin: int, stdout: int, stderr: int, pipe: int
     ) -> None:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -240,7 +240,7 @@ class _Forks:
         streams = (stdin, stdout, stderr)
         for number, stream in enumerate(streams):
             os.dup2(stream, number)
-        os.closerange(3, max(*streams, told, *self._running.values(), 64) + 1)
+        os.closerange(3, max(*streams, pipe, *self._running.values(), 64) + 1)
         # Those there are believe that they use what this process was started with.
         sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
         sys.stdout = os.fdopen(1, "w", 1, encoding="utf-8", closefd=False)

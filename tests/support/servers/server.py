@@ -132,7 +132,7 @@ class Server:
         path.write_text(json.dumps(config), "utf-8")
         return path
 
-    def twin(self, name: str = "twin", **other: Any) -> "Server":
+    def twin(self, name: str = "twin", **options: Any) -> "Server":
         """Return another server on the same log and data directory, not started."""
         same: dict[str, Any] = {
             "config": self.config,
@@ -141,7 +141,7 @@ class Server:
             "dies": self._dies,
             "environment": self._environment,
         }
-        twin = Server(self.data_dir, name=name, **(same | other))
+        twin = Server(self.data_dir, name=name, **(same | options))
         twin._has_erased = self._has_erased
         return twin
 

@@ -84,14 +84,16 @@ class SpanServer:
         """Return the span of a run whose name has this prefix, once it has come."""
         return self.find(
             f"a span {name} of {run_id}",
-            lambda one: (
-                one.name.startswith(name) and one.attributes.get("spawnlog.run.id") == run_id
+            lambda span: (
+                span.name.startswith(name) and span.attributes.get("spawnlog.run.id") == run_id
             ),
         )
 
-    def find(self, what: str, fits: Callable[[TakenSpan], bool]) -> TakenSpan:
+    def find(self, subject: str, fits: Callable[[TakenSpan], bool]) -> TakenSpan:
         """Return the first span that matches, once it has come."""
-        return wait_for(what, lambda: next((span for span in list(self.spans) if fits(span)), None))
+        return wait_for(
+            subject, lambda: next((span for span in list(self.spans) if fits(span)), None)
+        )
 
 
 def _spans_of(body: bytes) -> list[TakenSpan]:

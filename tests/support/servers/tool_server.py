@@ -31,10 +31,10 @@ class ToolServer:
         self._tools.tool()(self.sessions_yield)
         self._app = self._tools.streamable_http_app(stateless_http=True)
 
-    def add(self, one: int, other: int) -> int:
+    def add(self, first: int, second: int) -> int:
         """Return the sum."""
         self.calls.append("add")
-        return one + other
+        return first + second
 
     def fail(self) -> str:
         """Fail."""

@@ -141,8 +141,8 @@ def random_condition(chosen: random.Random, names: Sequence[str], last: int) -> 
     def compared() -> str:
         name = chosen.choice(names)
         high = {"position": last, "spawned": 40, "config": 3}.get(name, 6)
-        other = str(chosen.randint(0, high)) if chosen.random() < 0.9 else chosen.choice(names)
-        return f"{name} {chosen.choice(SIGNS)} {other}"
+        comparand = str(chosen.randint(0, high)) if chosen.random() < 0.9 else chosen.choice(names)
+        return f"{name} {chosen.choice(SIGNS)} {comparand}"
 
     text = compared()
     for _ in range(chosen.choice((0, 0, 1, 1, 2))):
@@ -194,8 +194,8 @@ async def test_condition_is_found_at_its_edges(past: GeneratedPast, page_events:
         expected = edges(past, question, first, last)
         found_some += bool(expected)
         few = chosen.choice((20_000, 40, 150))
-        one, view = await search(past, question, events_read_max=few)
-        assert [item.position for item in one] == expected[:1], question
+        found_event, view = await search(past, question, events_read_max=few)
+        assert [item.position for item in found_event] == expected[:1], question
         assert view.method != "bisection" or len(expected) <= 1
         limit = chosen.choice((1, 3, 100))
         every, _ = await search(past, question, limit=limit, all_of_it=True, events_read_max=few)
@@ -238,8 +238,8 @@ async def require_changes(
     becomes = [at for at, _, new in changes if new == value and type(new) is type(value)]
     # A value may be JSON.
     for word in {text, json.dumps(value) if isinstance(value, str) else text}:
-        one, _ = await search(past, changed(question, becomes=word))
-        assert one[0].position == becomes[0]
+        found_event, _ = await search(past, changed(question, becomes=word))
+        assert found_event[0].position == becomes[0]
     for begin in (position - 1, position):
         since, _ = await search(past, changed(question, becomes=text, begin=f"pos:{begin}"))
         # Without a session, values that held already are not reported.
@@ -330,7 +330,7 @@ async def test_refusals_are_found_in_every_scope(past: GeneratedPast) -> None:
         question = FindEvents(rule=rule, **scope)
         found, _ = await search(past, question, limit=7, all_of_it=True, events_read_max=5)
         assert [item.position for item in found] == [
-            at for at, by, one in refused if by == rule and in_scope(one, question)
+            at for at, by, event in refused if by == rule and in_scope(event, question)
         ]
         assert all(
             event.event is not None and event.event.type == "SpawnRefused" for event in found

@@ -40,8 +40,8 @@ async def family(running: RunningLog) -> LoggedFamily:
     await family.live("three")
     await family.spawn("four", target_agent_id="stranger", agent_id_argument="stranger")
     await family.spawn("five", task=f"{FAR}lighthouse", label="long")
-    other = LoggedFamily(family.log, root=OTHER, first=500)
-    await other.spawn("theirs", requester_agent_id="main", task="count 100% of_it")
+    other_family = LoggedFamily(family.log, root=OTHER, first=500)
+    await other_family.spawn("theirs", requester_agent_id="main", task="count 100% of_it")
     return family
 
 

@@ -29,7 +29,7 @@ SHOWN = [
     if described_operation.words and described_operation.method == "GET"
 ]
 ADDED = {"event find": ("--type", "RunEnded"), "event list": ("--newest",)}
-every_command = pytest.mark.parametrize("operation", DERIVED, ids=lambda one: one.name)
+every_command = pytest.mark.parametrize("operation", DERIVED, ids=lambda operation: operation.name)
 
 
 def example(operation: DescribedOperation) -> dict[str, Any]:
@@ -166,7 +166,7 @@ def hostile(value: Any) -> Any:
     return EVIL if isinstance(value, str) else value
 
 
-@pytest.mark.parametrize("operation", SHOWN, ids=lambda one: one.name)
+@pytest.mark.parametrize("operation", SHOWN, ids=lambda operation: operation.name)
 @pytest.mark.parametrize("output", ["table", "json", "jsonl", "yaml"])
 def test_hostile_answer_cannot_steer_terminal(
     operation: DescribedOperation, output: str, api: RecordedApi, spawnlog: Command

@@ -237,7 +237,7 @@ def test_requester_me_is_own_session(words: str, own: str, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("status", "text", "told"),
+    ("status", "text", "message"),
     [
         (422, "this Idempotency-Key was used", "this --idempotency-key was used"),
         (401, "send a token as Authorization: Bearer …", "the server needs a token; give a token"),
@@ -245,10 +245,10 @@ def test_requester_me_is_own_session(words: str, own: str, monkeypatch: pytest.M
     ],
 )
 def test_text_of_problem_is_in_words_of_commands(
-    spawnlog: Command, api: RecordedApi, status: int, text: str, told: str
+    spawnlog: Command, api: RecordedApi, status: int, text: str, message: str
 ) -> None:
     api.on("POST", "/v1/spawns", problem(status, detail=text))
-    assert told in spawnlog("spawn", "x", "--idempotency-key", "k").stderr
+    assert message in spawnlog("spawn", "x", "--idempotency-key", "k").stderr
 
 
 def test_what_was_not_there_yet_is_missed_as_of_then(spawnlog: Command, api: RecordedApi) -> None:

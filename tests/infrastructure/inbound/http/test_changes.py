@@ -54,10 +54,10 @@ def test_duration_of_script_is_no_difference(server: Server) -> None:
         return server.announced(session=requester, agentId="pondering", task="hello")
 
     ended()  # makes the folder of its agent
-    one = ended()
+    ended_run = ended()
     others = (ended() for _ in range(RUNS_OF_A_SCRIPT_MAX))
-    other = next(run for run in others if duration(run) != duration(one))
-    assert compare(server, one, other)["same"]
+    longer = next(run for run in others if duration(run) != duration(ended_run))
+    assert compare(server, ended_run, longer)["same"]
 
 
 def test_difference_is_shown_at_its_place(server: Server) -> None:

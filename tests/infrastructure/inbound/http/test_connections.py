@@ -333,8 +333,8 @@ async def line_free_number() -> AsyncIterator[int]:
     try:
         yield max(item.fileno() for item in held)
     finally:
-        for one in held:
-            one.close()
+        for connection in held:
+            connection.close()
 
 
 EVENTS = 20_000

@@ -78,12 +78,15 @@ def test_impossible_dependency_is_refused_and_recorded(server: Server) -> None:
 
 def test_ring_of_waits_is_refused(server: Server) -> None:
     session = server.new_session()
-    with server.held(session, label="first") as first, server.held(session, label="other") as other:
+    with (
+        server.held(session, label="first") as first,
+        server.held(session, label="other") as second,
+    ):
         waits = spawn_waiting(server, session, "other", label="waits")["runId"]
         cases = [
             (first, "first", "which is this session's own run or an ancestor"),
             (first, first.run_id, "which is this session's own run or an ancestor"),
-            (other, "waits", f"which waits for run {other.run_id} above this spawn"),
+            (second, "waits", f"which waits for run {second.run_id} above this spawn"),
         ]
         for by, name, text in cases:
             problem = problem_of(
@@ -93,10 +96,10 @@ def test_ring_of_waits_is_refused(server: Server) -> None:
             assert text in problem["detail"], problem["detail"]
         below = server.accepted(session=first.child, agentId="main", dependsOn=["waits"])
         problem = problem_of(
-            server.spawn(session=other.child, dependsOn=["first"]), 422, "spawn_error"
+            server.spawn(session=second.child, dependsOn=["first"]), 422, "spawn_error"
         )
-        way = f"waits, by run {below} → run {waits}, for run {other.run_id} above"
+        way = f"waits, by run {below} → run {waits}, for run {second.run_id} above"
         assert way in problem["detail"]
-        server.let_go(other.run_id)
+        server.let_go(second.run_id)
     server.run(below, "announced")
     assert server.run(waits)["outcome"] == "success"

@@ -77,9 +77,9 @@ def test_refusal_names_rule_and_text(server: Server) -> None:
         "limit": None,
         "step": "admission",
     }
-    one = decision("allow_agents", explained)
-    assert (one["result"], one["text"]) == ("refused", '"main" is not among narrow')
-    assert one["compared"]["from"] == "agent"
+    decided = decision("allow_agents", explained)
+    assert (decided["result"], decided["text"]) == ("refused", '"main" is not among narrow')
+    assert decided["compared"]["from"] == "agent"
     found = results(explained)
     assert {found[rule] for rule in ADMISSION_RULES if rule != "allow_agents"} == {"passed"}
     assert {found[rule] for rule in BEHIND_ADMISSION} == {"not_judged"}

@@ -69,7 +69,7 @@ def away(nobody: httpx2.Client) -> None:
 def back(nobody: httpx2.Client) -> None:
     """Assert the answers once the database is back."""
     answer = wait_for(
-        "readiness", lambda: (one := nobody.get("/readyz")).status_code == 200 and one
+        "readiness", lambda: (ready := nobody.get("/readyz")).status_code == 200 and ready
     )
     assert isinstance(answer, httpx2.Response)
     assert set(answer.json()) == {"status", "head", "tail"}

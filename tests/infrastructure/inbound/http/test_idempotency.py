@@ -57,11 +57,11 @@ def test_key_counts_for_one_token_and_path(server: Server) -> None:
     headers = {"Idempotency-Key": key}
     with server.with_token(server.secrets["spawner"]) as client:
         body = json.loads(first.request.content)
-        other = client.post("/v1/spawns", json=body, headers=headers)
+        second_answer = client.post("/v1/spawns", json=body, headers=headers)
     stop = f"/v1/runs/{first.json()['runId']}/stop"
     stopped = server.http.post(stop, json={}, headers=headers)
-    assert (other.status_code, stopped.status_code) == (201, 200)
-    assert not replayed(other)
+    assert (second_answer.status_code, stopped.status_code) == (201, 200)
+    assert not replayed(second_answer)
     assert not replayed(stopped)
     assert len(server.runs(requester=session)) == 2
 
@@ -141,11 +141,11 @@ def test_refusal_without_its_caller_is_in_the_inbox(server: Server, task: str) -
     session, key, label = server.new_session(), a_key(), f"ghost-{uuid.uuid4().hex}"
     sent = leave(server, key, spawn_body(session, agentId=GHOST, label=label) | {"task": task})
     server.let_go(label)
-    (told,) = wait_for("the refusal to be told", lambda: server.inbox(session))
+    (announcement,) = wait_for("the refusal to be told", lambda: server.inbox(session))
     (run,) = server.runs(requester=session)
     assert run["stage"] == "refused"
-    assert (told["runId"], told["status"]) == (run["runId"], "error")
-    assert "refused" in told["text"]
+    assert (announcement["runId"], announcement["status"]) == (run["runId"], "error")
+    assert "refused" in announcement["text"]
     answer = post_bytes(server, sent, Idempotency_Key=key)
     assert problem_of(answer, 422, "spawn_error")["runId"] == run["runId"]
     assert replayed(answer)

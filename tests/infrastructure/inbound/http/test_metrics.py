@@ -112,8 +112,8 @@ def test_requests_are_counted_by_route(server: Server) -> None:
         if name == "spawnlog_http_requests_total" and request.items() <= dict(labels).items()
     )
     assert sample(samples, "spawnlog_http_request_seconds_count", **request) == answered > 1
-    other = {"method": "GET", "route": "other", "status": "404"}
-    assert sample(samples, "spawnlog_http_requests_total", **other) == 1
+    other_route = {"method": "GET", "route": "other", "status": "404"}
+    assert sample(samples, "spawnlog_http_requests_total", **other_route) == 1
     unserved = {"method": "PUT", "route": "other", "status": "405"}
     assert sample(samples, "spawnlog_http_requests_total", **unserved) == 2
 

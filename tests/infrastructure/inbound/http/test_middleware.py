@@ -352,13 +352,13 @@ async def marked_position(
 async def test_error_has_position_of_the_log(
     running: RunningLog,
 ) -> None:
-    async with running_on(running.url) as other:
+    async with running_on(running.url) as second_log:
         # It hears nothing of the log any more, as one that is busy does for a moment.
-        await other.tail.close()
+        await second_log.tail.close()
         appended = await running.log.submit(observing(key("one")))
-        assert other.tail.position < appended.position
+        assert second_log.tail.position < appended.position
         assert await marked_position(marks_of(running), NOTHING_HERE) == appended.position
-        assert await marked_position(marks_of(other), NOTHING_HERE) == appended.position
+        assert await marked_position(marks_of(second_log), NOTHING_HERE) == appended.position
 
 
 async def test_position_of_answer_is_kept() -> None:

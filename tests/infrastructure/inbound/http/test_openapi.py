@@ -57,7 +57,7 @@ def successes(name: str) -> list[tuple[int, dict[str, Any]]]:
         for status, response in described(name)["responses"].items()
         if status < "300"
     ]
-    return sorted(found, key=lambda one: one[0] != 201)
+    return sorted(found, key=lambda pair: pair[0] != 201)
 
 
 def examples(content: dict[str, Any]) -> list[Any]:
@@ -179,10 +179,10 @@ def test_values_within_their_limits_are_taken(server: Server) -> None:
         parameter["name"]: parameter["schema"] for parameter in described("listRuns")["parameters"]
     }
     for name in ("agentId", "label", "limit", "stage", "status", "outcome", "order"):
-        one = schemas[name].get("items", schemas[name])
-        bounds = [one[bound] for bound in ("minimum", "maximum") if bound in one]
-        longest = ["x" * one["maxLength"]] if "maxLength" in one else []
-        for value in (*bounds, *longest, *one.get("enum", ())):
+        schema = schemas[name].get("items", schemas[name])
+        bounds = [schema[bound] for bound in ("minimum", "maximum") if bound in schema]
+        longest = ["x" * schema["maxLength"]] if "maxLength" in schema else []
+        for value in (*bounds, *longest, *schema.get("enum", ())):
             answer = server.http.get("/v1/runs", params={name: value})
             assert answer.status_code == 200, f"{name}={value}: {answer.text}"
 
@@ -240,10 +240,10 @@ def test_example_of_explanation_has_every_rule() -> None:
     assert [decision["rule"] for decision in EXPLANATION["decisions"]] == [
         item["rule"] for item in real
     ]
-    for shown, one in zip(EXPLANATION["decisions"], real, strict=True):
-        assert set(shown) == set(one)
-        assert set(shown["compared"]) == set(one["compared"]), shown["rule"]
-        assert shown["step"] == one["step"]
+    for shown, real_decision in zip(EXPLANATION["decisions"], real, strict=True):
+        assert set(shown) == set(real_decision)
+        assert set(shown["compared"]) == set(real_decision["compared"]), shown["rule"]
+        assert shown["step"] == real_decision["step"]
 
 
 @pytest.mark.server

@@ -61,8 +61,8 @@ WORDS_OF_THE_LIBRARY = re.compile(
 )
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 METHODS_OF: dict[str, set[str]] = defaultdict(set)
-for one in OPERATIONS:
-    METHODS_OF[one.path].add(one.method)
+for described in OPERATIONS:
+    METHODS_OF[described.path].add(described.method)
 
 
 def wrong_answer(server: Server, operation: Operation, faulty: FaultyRequest) -> str | None:
@@ -84,7 +84,7 @@ def wrong_answer(server: Server, operation: Operation, faulty: FaultyRequest) ->
     return None if found == expected else f"{faulty.fault}: {found}, not {expected}"
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.name)
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_faulty_request_is_refused_with_its_place(
     server: Server, names: dict[str, str], operation: Operation
 ) -> None:
@@ -95,7 +95,7 @@ def test_faulty_request_is_refused_with_its_place(
     assert runs == [names["runId"]]
 
 
-@pytest.mark.parametrize("operation", WITH_TOKEN, ids=lambda one: one.name)
+@pytest.mark.parametrize("operation", WITH_TOKEN, ids=lambda operation: operation.name)
 def test_operation_without_good_token_is_refused(
     server: Server, names: dict[str, str], operation: Operation
 ) -> None:
@@ -121,7 +121,7 @@ def test_method_that_path_lacks_is_told_the_others(
         assert answer.headers["allow"] == ", ".join(sorted(METHODS_OF[path]))
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.name)
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_every_value_of_request_has_limit(operation: Operation) -> None:
     lists = {f"/{name}" for name, repeats in query_fields(operation.query).items() if repeats}
     models = [item for item in (operation.query, operation.body) if item is not None]
@@ -190,7 +190,7 @@ def inner(server: Server) -> Iterator[InnerServer]:
         inner.close()
 
 
-@pytest.mark.parametrize("operation", READING, ids=lambda one: one.name)
+@pytest.mark.parametrize("operation", READING, ids=lambda operation: operation.name)
 def test_every_parameter_is_read(
     inner: InnerServer, names: dict[str, str], operation: Operation
 ) -> None:
@@ -372,8 +372,8 @@ def test_cursor_is_of_its_log_and_its_question(
     parts = json.loads(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)))
 
     def changed(place: int, value: object) -> str:
-        other = json.dumps([*parts[:place], value, *parts[place + 1 :]])
-        return before + dot + base64.urlsafe_b64encode(other.encode()).decode().rstrip("=")
+        changed_cursor = json.dumps([*parts[:place], value, *parts[place + 1 :]])
+        return before + dot + base64.urlsafe_b64encode(changed_cursor.encode()).decode().rstrip("=")
 
     for wrong in (
         *NO_CURSORS,
@@ -384,8 +384,10 @@ def test_cursor_is_of_its_log_and_its_question(
         assert (wrong, answer.status_code) == (wrong, 422)
     other_log = ask(server.http, name, family, **question, cursor=changed(0, str(uuid.uuid4())))
     problem_of(other_log, 410, "foreign_cursor")
-    other = ask(server.http, name, family, **(question | OTHER_QUESTIONS[name]), cursor=cursor)
-    problem_of(other, 422, "invalid_request")
+    second_answer = ask(
+        server.http, name, family, **(question | OTHER_QUESTIONS[name]), cursor=cursor
+    )
+    problem_of(second_answer, 422, "invalid_request")
     assert items_of(ask(server.http, name, family, **question, cursor=cursor).json())
 
 
@@ -423,5 +425,7 @@ def test_repeated_key_gives_answer_again(server: Server, family: dict[str, Any],
         assert (again.status_code, again.content) == (first.status_code, first.content)
         assert (replayed(first), replayed(again)) == (False, True)
         if OTHERWISE[name]:
-            other = server.http.request(**request | {"json": request["json"] | OTHERWISE[name]})
-            problem_of(other, 422, "idempotency_key_reused")
+            second_answer = server.http.request(
+                **request | {"json": request["json"] | OTHERWISE[name]}
+            )
+            problem_of(second_answer, 422, "idempotency_key_reused")

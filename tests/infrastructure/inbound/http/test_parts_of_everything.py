@@ -104,7 +104,7 @@ def sourcing() -> Iterator[SourcingServer]:
                 {"id": script_id, "uri": str(path), "position": position}
                 | {"argMap": {"asked": "targetAgentId"}, "agentIdOverrideKey": "targetAgentId"}
             )
-        hooks.replies("subagentSpawning", Reply(said=BOUND))
+        hooks.replies("subagentSpawning", Reply(body=BOUND))
         config = configuration(
             *agents,
             contextScripts={"run": scripts},
@@ -164,7 +164,7 @@ def test_parts_of_every_source_cover_every_byte(
         cut = truncated_preamble(PREAMBLE, PREAMBLE_CHARACTERS_MAX)
         assert result["preamble"] == f"[Session Context]\n[Context from parent agent]\n{cut}"
         # What another child said, and nothing else, stands between marks.
-        marked = {one for one, text in parts if f"\n{BEGIN}\n" in text and f"\n{END}" in text}
+        marked = {name for name, text in parts if f"\n{BEGIN}\n" in text and f"\n{END}" in text}
         assert marked == {f"sharedContext:{label}" for label in found}
         if agent_id == "json":
             given = json.loads(sourcing.given(run))["sharedContext"]

@@ -228,8 +228,8 @@ def test_redrive_names_webhook_or_hook(server: Server, names: dict[str, str]) ->
     both = {"reason": "again", "webhook": "gateway", "hook": "subagentEnded"}
     problem = problem_of(post(server, both, path), 422, "invalid_request")
     assert pointers_of(problem) == ["/hook"]
-    one = {"reason": "again", "hook": "subagentEnded"}
-    problem = problem_of(post(server, one, path), 409, "no_announcement")
+    redrive = {"reason": "again", "hook": "subagentEnded"}
+    problem = problem_of(post(server, redrive, path), 409, "no_announcement")
     assert problem["detail"].endswith("has no parked delivery to hook subagentEnded")
 
 

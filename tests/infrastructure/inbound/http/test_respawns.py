@@ -157,7 +157,10 @@ def test_invalid_change_is_refused_with_its_place(server: Server) -> None:
 
 def test_token_respawns_what_it_may_spawn(server: Server) -> None:
     own, foreign = server.new_session("spawner"), server.new_session("other")
-    run, other = server.announced(session=own)["runId"], server.announced(session=foreign)["runId"]
+    run, foreign_run = (
+        server.announced(session=own)["runId"],
+        server.announced(session=foreign)["runId"],
+    )
     to_another = {"requester": {"sessionKey": foreign}}
     # Its texts would come to another session, or to be read in a transcript.
     to_its_own = {"requester": {"sessionKey": server.new_session("spawner")}}
@@ -169,7 +172,7 @@ def test_token_respawns_what_it_may_spawn(server: Server) -> None:
     ]
     with server.with_token(server.secrets["spawner"]) as spawner:
         assert respawn(spawner, run).status_code == 201
-        problem_of(respawn(spawner, other), 404, "not_found")
+        problem_of(respawn(spawner, foreign_run), 404, "not_found")
         for body in beyond:
             problem_of(respawn(spawner, run, **body), 403, "not_permitted")
     with server.with_token(server.secrets["everything"]) as administrator:

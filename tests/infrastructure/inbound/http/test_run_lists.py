@@ -53,10 +53,10 @@ def test_pages_of_list_are_one_snapshot(server: Server, order: str) -> None:
     position = page.headers["spawnlog-position"]
     seen = page.json()["items"]
     while cursor := page.json()["nextCursor"]:
-        other = server.accepted(session=session)
+        second_run = server.accepted(session=session)
         server.http.post(f"/v1/runs/{old[len(seen) - 1]}/stop")
         server.run(old[len(seen) - 1], "announced")
-        server.run(other, "ended")
+        server.run(second_run, "ended")
         page = server.http.get("/v1/runs", params={**params, "cursor": cursor})
         assert page.headers["spawnlog-position"] == position
         seen += page.json()["items"]

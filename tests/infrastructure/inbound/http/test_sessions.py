@@ -24,7 +24,7 @@ UNKNOWN = "0f7ba0d0-3b5e-4c0f-9d5a-0c1de0f5a001"
 
 
 @pytest.fixture
-def one(server: Server) -> Iterator[httpx2.Client]:
+def bound_client(server: Server) -> Iterator[httpx2.Client]:
     """Yield a client with the token for one session."""
     with server.with_token(server.secrets["one"]) as client:
         yield client
@@ -73,29 +73,31 @@ def test_every_name_of_session_shares_its_places(server: Server) -> None:
         problem_of(server.http.get(f"/v1/sessions/agent:main:{name}"), 404, "not_found")
 
 
-def test_token_of_one_session_takes_every_spelling(server: Server, one: httpx2.Client) -> None:
+def test_token_of_one_session_takes_every_spelling(
+    server: Server, bound_client: httpx2.Client
+) -> None:
     for name in ("current", *spellings("the-one")):
-        answer = one.post("/v1/spawns", json=spawn_body(name))
+        answer = bound_client.post("/v1/spawns", json=spawn_body(name))
         assert answer.status_code == 201, answer.text
         run = server.run(answer.json()["runId"], "announced")
         assert run["requesterSessionKey"] == ONE
-    session = session_of(one, "current")
+    session = session_of(bound_client, "current")
     assert (session["sessionKey"], session["assertedBy"]) == (ONE, ONE)
     assert session["displayKey"] != "current"
     names = ("current", session["sessionId"], *spellings("the-one"))
-    problem_of(one.post("/v1/spawns", json=spawn_body("main")), 403, "not_permitted")
+    problem_of(bound_client.post("/v1/spawns", json=spawn_body("main")), 403, "not_permitted")
 
     def listed(path: str, **query: str | int) -> list[Any]:
-        items = one.get(path, params={**query, "limit": 500}).json()["items"]
+        items = bound_client.get(path, params={**query, "limit": 500}).json()["items"]
         return [item.get("position", item.get("runId")) for item in items]
 
     questions: list[Callable[[str], Any]] = [
-        lambda name: session_of(one, name),
+        lambda name: session_of(bound_client, name),
         lambda name: listed("/v1/events", tree=name, types="SpawnRequested"),
         lambda name: listed("/v1/runs", requester=name),
         lambda name: listed("/v1/runs", tree=name),
-        lambda name: one.get("/v1/agents", params={"requester": name}).json(),
-        lambda name: one.get(f"/v1/sessions/{quote(name)}/announcements").json(),
+        lambda name: bound_client.get("/v1/agents", params={"requester": name}).json(),
+        lambda name: bound_client.get(f"/v1/sessions/{quote(name)}/announcements").json(),
     ]
     for question in questions:
         answers = [question(name) for name in names]
@@ -103,16 +105,18 @@ def test_token_of_one_session_takes_every_spelling(server: Server, one: httpx2.C
     assert run["runId"] in listed("/v1/runs", requester="current")
 
 
-def test_session_id_reaches_no_more_than_its_key(server: Server, one: httpx2.Client) -> None:
+def test_session_id_reaches_no_more_than_its_key(
+    server: Server, bound_client: httpx2.Client
+) -> None:
     foreign = server.new_session("stranger")
     server.announced(session=foreign)
     by_id = session_of(server.http, foreign)["sessionId"]
-    problem_of(one.post("/v1/spawns", json=spawn_body(by_id)), 403, "not_permitted")
-    problem_of(one.get(f"/v1/sessions/{by_id}"), 404, "not_found")
-    problem_of(one.get(f"/v1/sessions/{by_id}/announcements"), 403, "not_permitted")
-    problem_of(one.get("/v1/agents", params={"requester": by_id}), 404, "not_found")
+    problem_of(bound_client.post("/v1/spawns", json=spawn_body(by_id)), 403, "not_permitted")
+    problem_of(bound_client.get(f"/v1/sessions/{by_id}"), 404, "not_found")
+    problem_of(bound_client.get(f"/v1/sessions/{by_id}/announcements"), 403, "not_permitted")
+    problem_of(bound_client.get("/v1/agents", params={"requester": by_id}), 404, "not_found")
     for name in ("requester", "tree"):
-        assert one.get("/v1/runs", params={name: by_id}).json()["items"] == []
+        assert bound_client.get("/v1/runs", params={name: by_id}).json()["items"] == []
     run_id = server.accepted(session=by_id)
     (requested,) = server.recorded(run_id, "SpawnRequested")
     requester = requested["payload"]["requester"]
@@ -189,8 +193,8 @@ def test_name_of_a_run_leads_to_its_session(server: Server) -> None:
         for answer in request:
             assert problem_of(answer, 404, "not_found")["detail"] == detail
         # What a token does not see, it is not told.
-        with server.with_token(server.secrets["one"]) as other:
-            problem = problem_of(other.get(place), 404, "not_found")
+        with server.with_token(server.secrets["one"]) as second_client:
+            problem = problem_of(second_client.get(place), 404, "not_found")
             assert problem["detail"] == f'there is no session "{name}" on record'
     again = server.announced(session=key, label=label)
     problem = problem_of(server.http.get(f"/v1/sessions/{quote(label)}"), 404, "not_found")
@@ -256,9 +260,9 @@ def test_announcement_is_acknowledged_once(server: Server) -> None:
 
 
 def test_run_outside_inbox_cannot_be_acknowledged(server: Server) -> None:
-    run, other = server.announced(session=server.new_session()), server.new_session()
+    run, second_key = server.announced(session=server.new_session()), server.new_session()
     own = run["requesterSessionKey"]
-    for session, run_id in ((other, run["runId"]), (own, UNKNOWN), (own, "x")):
+    for session, run_id in ((second_key, run["runId"]), (own, UNKNOWN), (own, "x")):
         answer = server.http.post(f"/v1/sessions/{session}/announcements/{run_id}/ack")
         problem = problem_of(answer, 404, "not_found")
         assert problem["detail"] in (
@@ -316,8 +320,10 @@ def test_agent_on_record_outranks_that_of_key(server: Server) -> None:
         assert [agent["id"] for agent in found["agents"]] == ["narrow"]
 
 
-def test_token_cannot_make_session_another_agents(server: Server, one: httpx2.Client) -> None:
-    answer = spawn_as(one, ONE, agentIdOverride="boxed")
+def test_token_cannot_make_session_another_agents(
+    server: Server, bound_client: httpx2.Client
+) -> None:
+    answer = spawn_as(bound_client, ONE, agentIdOverride="boxed")
     assert 'does not act for agent "boxed"' in problem_of(answer, 403, "not_permitted")["detail"]
     recorded = server.http.get(f"/v1/sessions/{ONE}").json()
     assert recorded.get("agentId", "main") == "main"

@@ -63,22 +63,22 @@ def test_child_works_in_folder_of_requester(server: Server) -> None:
     (requested,) = server.recorded(run["runId"], "SpawnRequested")
     assert set(requested["payload"]["workspaceArgument"]) >= {"id", "bytes"}
     answer = spawn(server, requester, agentId="talker")
-    other = accepted_run(server, answer)
-    assert other["workspaceDir"] != str(folder)
+    second_run = accepted_run(server, answer)
+    assert second_run["workspaceDir"] != str(folder)
     (warning,) = answer.json()["warnings"]
     assert warning.startswith("The workspaceDir of the request was not used: the child is of agent")
-    assert other["warnings"] == [warning]
-    assert str(folder) not in str([requested, *server.recorded(other["runId"])])
+    assert second_run["warnings"] == [warning]
+    assert str(folder) not in str([requested, *server.recorded(second_run["runId"])])
     blank = accepted_run(server, spawn(server, {"workspaceDir": "  "}))
     assert Path(blank["workspaceDir"]).name == "main"
 
 
 def test_folder_below_no_root_is_refused(server: Server) -> None:
-    own, other = workspace_of(server, "main"), workspace_of(server, "talker")
+    own, target = workspace_of(server, "main"), workspace_of(server, "talker")
     for folder in ("/etc", "/is-not-there", f"{own}/../../../.."):
         problem = problem_of(spawn(server, {"workspaceDir": folder}), 422, "spawn_error")
         assert (problem["rule"], problem["detail"]) == ("workspace", NO_ROOT)
-    for folder in (str(other), str(other.parent)):
+    for folder in (str(target), str(target.parent)):
         problem = problem_of(spawn(server, {"workspaceDir": folder}), 422, "spawn_error")
         assert problem["rule"] == "workspace"
 

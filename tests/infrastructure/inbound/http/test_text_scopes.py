@@ -300,8 +300,8 @@ def marks_of_tools(story: Story, name: str) -> dict[str, set[str]]:
     caller = story.caller(name)
     found: dict[str, set[str]] = {}
 
-    def ask(what: str, method: str, params: dict[str, Any]) -> None:
-        found.setdefault(what, set()).update(marks_in(json.dumps(caller.ask(method, params))))
+    def ask(subject: str, method: str, params: dict[str, Any]) -> None:
+        found.setdefault(subject, set()).update(marks_in(json.dumps(caller.ask(method, params))))
 
     ask("resources", "resources/list", {})
     for run_id in story.runs.values():

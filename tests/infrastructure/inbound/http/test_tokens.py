@@ -42,9 +42,9 @@ def test_token_learns_what_it_is_good_for(server: Server, child: HeldRun) -> Non
     }
     everything = me(server, server.secrets["everything"])
     assert (everything["scopes"], everything["patterns"]) == (["admin"], ["*"])
-    one = me(server, server.secrets["one"])
-    assert (one["scopes"], one["session"]) == (["spawn", "read"], ONE)
-    assert one["patterns"] == [ONE]
+    identity = me(server, server.secrets["one"])
+    assert (identity["scopes"], identity["session"]) == (["spawn", "read"], ONE)
+    assert identity["patterns"] == [ONE]
     own = me(server, child.token)
     assert (own["kind"], own["runId"], own["session"]) == ("child", child.run_id, child.child)
     assert own["patterns"] == [child.child]

@@ -167,12 +167,12 @@ def test_limits_of_transcript_may_be_reached(server: Server) -> None:
 def test_bytes_of_all_transcripts_have_limit(server: Server) -> None:
     session = server.new_session("told")
     first = tell(server.http, session).json()
-    other = tell(server.http, server.new_session("told")).json()
+    second_answer = tell(server.http, server.new_session("told")).json()
     room = TRANSCRIPT_BYTES_MAX - 2 * first["bytes"]
     rows = [
         ("transcript", first["sessionId"], room),
         ("task", first["sessionId"], TRANSCRIPT_BYTES_MAX),
-        ("transcript", other["sessionId"], TRANSCRIPT_BYTES_MAX),
+        ("transcript", second_answer["sessionId"], TRANSCRIPT_BYTES_MAX),
     ]
     longer = [*CONVERSATION, message("more")]
     with earlier_contents(server, rows):

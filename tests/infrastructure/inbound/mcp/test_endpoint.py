@@ -109,8 +109,8 @@ def test_token_of_one_session_is_that_session(server: Server) -> None:
     assert own.values("subagents")["callerSessionKey"] == ONE
     named = McpCaller(server.url, server.secrets["one"], session=ONE.upper())
     assert named.values("subagents")["callerSessionKey"] == ONE
-    other = McpCaller(server.url, server.secrets["one"], session="agent:main:other")
-    refused = other.call("subagents")
+    other_caller = McpCaller(server.url, server.secrets["one"], session="agent:main:other")
+    refused = other_caller.call("subagents")
     assert refused["isError"]
     assert "Spawnlog-Session" in refused["structuredContent"]["error"]
     odd = McpCaller(server.url, server.token, session="x" * 600)
@@ -124,9 +124,9 @@ def test_repeated_key_takes_effect_once(server: Server) -> None:
     first, second = (caller.call("sessions_spawn", meta, task="look") for _ in range(2))
     assert first["structuredContent"]["runId"] == second["structuredContent"]["runId"]
     assert len(server.runs(requester=key)) == 1
-    other = caller.call("sessions_spawn", meta, task="something else")
-    assert other["isError"]
-    assert other["structuredContent"]["code"] == "idempotency_key_reused"
+    second_answer = caller.call("sessions_spawn", meta, task="something else")
+    assert second_answer["isError"]
+    assert second_answer["structuredContent"]["code"] == "idempotency_key_reused"
 
 
 def test_malformed_message_gets_no_foreign_link(server: Server) -> None:

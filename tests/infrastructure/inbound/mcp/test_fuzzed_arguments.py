@@ -50,7 +50,9 @@ def arguments_of(tool: OfferedTool) -> st.SearchStrategy[dict[str, Any]]:
     given = st.dictionaries(st.sampled_from(known), VALUES, max_size=6) if known else st.just({})
     none: dict[str, Any] = {}
     more = st.sampled_from([none] * 3) | st.dictionaries(TEXTS, VALUES, max_size=1)
-    return st.builds(lambda some, other: {**some, **other, **at_once}, given, more)
+    return st.builds(
+        lambda some, more_arguments: {**some, **more_arguments, **at_once}, given, more
+    )
 
 
 CALLS = st.sampled_from(TOOLS).flatmap(
@@ -62,10 +64,10 @@ STATUSES = {
 }  # fmt: skip
 
 
-@given(asked=CALLS)
+@given(tool_call=CALLS)
 @SETTINGS
-def test_any_arguments_are_answered(server: Server, asked: tuple[str, dict[str, Any]]) -> None:
-    tool, arguments = asked
+def test_any_arguments_are_answered(server: Server, tool_call: tuple[str, dict[str, Any]]) -> None:
+    tool, arguments = tool_call
     key = server.new_session("fuzzed")
     caller = McpCaller(server.url, server.token, session=key)
     response = caller.post("tools/call", {"name": tool, "arguments": arguments})

@@ -121,10 +121,10 @@ def test_repeated_call_is_answered_alike(server: Server, caller: McpCaller, key:
         for _ in range(2)
     ]
     assert sends[0]["runId"] == sends[1]["runId"]
-    other = McpCaller(server.url, server.token, session=server.new_session("other"))
+    other_caller = McpCaller(server.url, server.token, session=server.new_session("other"))
     first, second = (
         item.call("sessions_spawn", {"idempotencyKey": "t" * 20}, task="same")
-        for item in (caller, other)
+        for item in (caller, other_caller)
     )
     assert first["structuredContent"]["status"] == "accepted"
     assert second["structuredContent"]["code"] == "idempotency_key_reused"
@@ -160,8 +160,8 @@ def test_yield_is_answered_once_per_key(server: Server, key: str) -> None:
     with server.held(key) as parent, server.held(parent.child):
         child = McpCaller(server.url, parent.token)
         child.call("sessions_yield", {"idempotencyKey": "y" * 20}, message="one")
-        other = child.call("sessions_yield", {"idempotencyKey": "y" * 20}, message="other")
-        assert other["structuredContent"]["code"] == "idempotency_key_reused"
+        second_yield = child.call("sessions_yield", {"idempotencyKey": "y" * 20}, message="other")
+        assert second_yield["structuredContent"]["code"] == "idempotency_key_reused"
     events = server.recorded(parent.run_id)
     assert [event["type"] for event in events].count("YieldRequested") == 1
 

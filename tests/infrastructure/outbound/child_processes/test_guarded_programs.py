@@ -65,7 +65,7 @@ async def test_signal_is_told_apart_from_exit_code(run: Runner) -> None:
 
 
 @pytest.mark.parametrize(
-    ("argv", "cwd", "said"),
+    ("argv", "cwd", "message"),
     [
         (("no-such-command",), None, "'no-such-command': No such file or directory"),
         (("/etc/passwd",), None, "'/etc/passwd': Permission denied"),
@@ -76,12 +76,12 @@ async def test_signal_is_told_apart_from_exit_code(run: Runner) -> None:
     ],
 )
 async def test_program_not_executed_is_an_error(
-    run: Runner, argv: tuple[str, ...], cwd: str | None, said: str
+    run: Runner, argv: tuple[str, ...], cwd: str | None, message: str
 ) -> None:
     exit_ = (await run(*argv, cwd=cwd)).exit
     assert exit_.error is not None
     assert exit_.error.startswith("could not be executed: ")
-    assert exit_.error.endswith(said)
+    assert exit_.error.endswith(message)
     assert (exit_.code, exit_.signal, exit_.killed) == (None, None, False)
 
 
@@ -262,7 +262,7 @@ async def test_cancelled_run_leaves_no_process(launcher: ProcessLauncher, run: R
 
 
 @pytest.mark.parametrize(
-    ("argv", "env", "cwd", "said"),
+    ("argv", "env", "cwd", "message"),
     [
         ((), {}, None, "needs a command"),
         (("",), {}, None, "needs a command"),
@@ -277,9 +277,9 @@ async def test_cancelled_run_leaves_no_process(launcher: ProcessLauncher, run: R
     ],
 )
 def test_impossible_program_is_refused(
-    argv: tuple[str, ...], env: dict[str, str], cwd: str | None, said: str
+    argv: tuple[str, ...], env: dict[str, str], cwd: str | None, message: str
 ) -> None:
-    with pytest.raises(ValueError, match=said) as refused:
+    with pytest.raises(ValueError, match=message) as refused:
         Program(argv, env, cwd, None)
     assert "secret" not in str(refused.value)
 

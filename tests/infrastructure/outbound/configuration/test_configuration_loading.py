@@ -285,7 +285,7 @@ def own(tmp_path: Path) -> LoadedConfiguration:
 
 
 @pytest.fixture
-def other(tmp_path: Path) -> LoadedConfiguration:
+def foreign(tmp_path: Path) -> LoadedConfiguration:
     """Return a file with other values."""
     return write(tmp_path / "other.json5", "other", width=4)
 
@@ -333,13 +333,13 @@ def test_recorded_name_without_folder_is_no_path() -> None:
 
 
 async def test_each_revision_has_secrets_of_its_file(
-    own: LoadedConfiguration, other: LoadedConfiguration
+    own: LoadedConfiguration, foreign: LoadedConfiguration
 ) -> None:
     files = LoadedFiles()
     files.assign(1, own)
-    await files.find(2, other.source, other.stored_text)
+    await files.find(2, foreign.source, foreign.stored_text)
     assert files.file_of(pinned(1, own)).resolve(REFERENCE) == "own"
-    assert files.file_of(pinned(2, other)).resolve(REFERENCE) == "other"
+    assert files.file_of(pinned(2, foreign)).resolve(REFERENCE) == "other"
 
 
 async def test_files_of_old_revisions_are_forgotten(own: LoadedConfiguration) -> None:
@@ -352,28 +352,28 @@ async def test_files_of_old_revisions_are_forgotten(own: LoadedConfiguration) ->
 
 async def test_lost_file_is_replaced_by_assigned_one(
     own: LoadedConfiguration,
-    other: LoadedConfiguration,
+    foreign: LoadedConfiguration,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     (tmp_path / "other.json5").unlink()
     files = LoadedFiles()
     files.assign(1, own)
-    await files.find(2, other.source, other.stored_text)
-    assert files.file_of(pinned(2, other)) is own
+    await files.find(2, foreign.source, foreign.stored_text)
+    assert files.file_of(pinned(2, foreign)) is own
     (record,) = caplog.records
     same_places = f"its secrets are looked up at the same places in {own.source}"
     assert record.getMessage().endswith(same_places)
 
 
 async def test_lost_file_is_not_replaced_by_found_one(
-    own: LoadedConfiguration, other: LoadedConfiguration, tmp_path: Path
+    own: LoadedConfiguration, foreign: LoadedConfiguration, tmp_path: Path
 ) -> None:
     (tmp_path / "other.json5").unlink()
     files = LoadedFiles()
     files.note_found(1, own)
-    await files.find(2, other.source, other.stored_text)
-    assert files.file_of(pinned(2, other)).missing is not None
+    await files.find(2, foreign.source, foreign.stored_text)
+    assert files.file_of(pinned(2, foreign)).missing is not None
     assert files.file_of(pinned(1, own)).resolve(REFERENCE) == "own"
 
 

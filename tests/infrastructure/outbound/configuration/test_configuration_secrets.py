@@ -371,15 +371,15 @@ async def test_secret_variables_of_runtime_are_credentials(
 
 @pytest.mark.parametrize("fate", ["gone", "another"])
 async def test_error_of_lost_file_hides_its_path(fate: str, tmp_path: Path) -> None:
-    path, other = tmp_path / "gone.json5", tmp_path / "another.json5"
+    path, second_path = tmp_path / "gone.json5", tmp_path / "another.json5"
     path.write_text(json.dumps(with_environment({"API_TOKEN": "literal"})), "utf-8")
     loaded, files = load(path), LoadedFiles()
     if fate == "gone":
         path.unlink()
         files.note_found(1, load_recorded(1, loaded.source, loaded.stored_text))
     else:
-        other.write_text("{}", "utf-8")
-        files.assign(2, load(other))
+        second_path.write_text("{}", "utf-8")
+        files.assign(2, load(second_path))
     pinned = PinnedConfiguration(1, loaded.configuration, loaded.stored)
     credentials = AgentCredentials(files, tmp_path / "agents")
     found = await credentials.found(pinned, pinned.configuration.effective_agent("main"))

@@ -244,13 +244,13 @@ def test_unset_variable_of_any_text_is_warned_of_once(monkeypatch: pytest.Monkey
     }
     found = {warning.pointer: warning.message for warning in load_values(values).warnings}
     fails = "not set in this environment, so what needs this text will fail"
-    one = f"${{UNSET}} is {fails}"
+    expected = f"${{UNSET}} is {fails}"
     assert found.pop("/agents/list/0/workspace").startswith("cannot be resolved, ")
     assert found == {
-        "/agents/defaults/runtime/env/TOKEN": one,
+        "/agents/defaults/runtime/env/TOKEN": expected,
         "/agents/defaults/runtime/env/BOTH": f"${{UNSET}}, ${{UNSET_TOO}} are {fails}",
-        "/agents/list/1/subagents/contextScripts/run/0/uri": one,
-        "/spawnlog/telemetry/headers/A": one,
+        "/agents/list/1/subagents/contextScripts/run/0/uri": expected,
+        "/spawnlog/telemetry/headers/A": expected,
     }
 
 

@@ -181,16 +181,16 @@ def test_other_process_in_pid_file_hinders_nothing(home: Path) -> None:
     owner = (home / "data").stat()
     file = home / "data" / "postmaster.pid"
     other_user = owner.st_uid if os.geteuid() == 0 else None
-    other = subprocess.Popen(["sleep", "60"], cwd="/", user=other_user)
+    foreign_process = subprocess.Popen(["sleep", "60"], cwd="/", user=other_user)
     try:
-        file.write_text(f"{other.pid}\n{home}/data\n0\n5432\n{home}/s\n\n0 0\nready\n")
+        file.write_text(f"{foreign_process.pid}\n{home}/data\n0\n5432\n{home}/s\n\n0 0\nready\n")
         os.chown(file, owner.st_uid, owner.st_gid)
         used = EmbeddedPostgres.start(home)
         assert answer(used.conninfo) == 42
         used.close()
     finally:
-        other.kill()
-        other.wait()
+        foreign_process.kill()
+        foreign_process.wait()
 
 
 def _revived(used: EmbeddedPostgres) -> bool:

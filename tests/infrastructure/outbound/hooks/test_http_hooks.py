@@ -27,7 +27,7 @@ async def test_request_has_key_name_and_headers_of_file(
 ) -> None:
     monkeypatch.setenv("HOOK_SECRET", SECRET)
     headers = {"Authorization": "Bearer ${HOOK_SECRET}", "X-Plain": "p"}
-    server.replies("subagentEnded", Reply(said={"x": 1}))
+    server.replies("subagentEnded", Reply(body={"x": 1}))
     answer = await asked(server, "/a/b?c=d", headers=headers).ask()
     assert answer == HookAnswer(200, {"x": 1})
     (call,) = server.calls()
@@ -86,7 +86,7 @@ def _padded(size: int) -> bytes:
 
 
 async def test_answer_may_be_as_large_as_the_limit(server: HookServer) -> None:
-    server.replies("subagentEnded", Reply(said=_padded(ANSWER_BYTES_MAX)))
+    server.replies("subagentEnded", Reply(body=_padded(ANSWER_BYTES_MAX)))
     answer = await asked(server).ask()
     assert answer.body is not None
 
@@ -97,14 +97,14 @@ async def test_answer_may_be_as_large_as_the_limit(server: HookServer) -> None:
         (Reply(500, {"error": SECRET}), "the hook answered HTTP 500"),
         (Reply(302, headers={"Location": "/elsewhere"}), "the hook answered HTTP 302"),
         (
-            Reply(said=b"not json " + SECRET.encode()),
+            Reply(body=b"not json " + SECRET.encode()),
             "the answer of the hook is not JSON",
         ),
-        (Reply(said=b"\xff\xfe"), "the answer of the hook is not JSON"),
-        (Reply(said=[SECRET]), "the answer of the hook is not a JSON object"),
-        (Reply(said=_padded(ANSWER_BYTES_MAX + 1)), "the hook answered more than 65536 bytes"),
+        (Reply(body=b"\xff\xfe"), "the answer of the hook is not JSON"),
+        (Reply(body=[SECRET]), "the answer of the hook is not a JSON object"),
+        (Reply(body=_padded(ANSWER_BYTES_MAX + 1)), "the hook answered more than 65536 bytes"),
         (
-            Reply(said=b"zipped", headers={"Content-Encoding": "gzip"}),
+            Reply(body=b"zipped", headers={"Content-Encoding": "gzip"}),
             "the hook answered in an encoding that was not requested",
         ),
         (Reply(breaks_off=True), "the hook closed the connection"),

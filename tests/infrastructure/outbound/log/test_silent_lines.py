@@ -101,8 +101,8 @@ async def test_tail_and_listener_leave_dead_line(
 ) -> None:
     monkeypatch.setattr(tail, "LISTEN_SECONDS", 0.2)
     line.fall_silent()
-    async with running_on(database_url) as other:
-        await observe(other.log, [key(1)])
+    async with running_on(database_url) as second_log:
+        await observe(second_log.log, [key(1)])
         async with asyncio.timeout(ENDED_SECONDS_MAX):
             assert await running.tail.changed((), after=0, timeout_seconds=ENDED_SECONDS_MAX)
 

@@ -186,19 +186,19 @@ Encoding = Callable[[bytes], bytes]
 BASES: dict[str, Encoding] = {
     "plain": base64.b64encode,
     "url-safe": base64.urlsafe_b64encode,
-    "no padding": lambda one: base64.b64encode(one).rstrip(b"="),
-    "url-safe, no padding": lambda one: base64.urlsafe_b64encode(one).rstrip(b"="),
+    "no padding": lambda secret: base64.b64encode(secret).rstrip(b"="),
+    "url-safe, no padding": lambda secret: base64.urlsafe_b64encode(secret).rstrip(b"="),
     "in lines": base64.encodebytes,
-    "in lines of another end": lambda one: base64.encodebytes(one).replace(b"\n", b"\r\n"),
-    "in lines of a literal end": lambda one: base64.encodebytes(one).replace(b"\n", b"\\n"),
-    "in short lines": lambda one: b"\n".join(
-        base64.b64encode(one)[at : at + 5] for at in range(0, len(one) * 2, 5)
+    "in lines of another end": lambda secret: base64.encodebytes(secret).replace(b"\n", b"\r\n"),
+    "in lines of a literal end": lambda secret: base64.encodebytes(secret).replace(b"\n", b"\\n"),
+    "in short lines": lambda secret: b"\n".join(
+        base64.b64encode(secret)[at : at + 5] for at in range(0, len(secret) * 2, 5)
     ),
-    "in a URL": lambda one: quote(base64.b64encode(one), safe="").encode(),
+    "in a URL": lambda secret: quote(base64.b64encode(secret), safe="").encode(),
 }
 
 URLS: dict[str, Callable[[str], str]] = {
-    "a part": lambda one: quote(one, safe=""),
+    "a part": lambda secret: quote(secret, safe=""),
     "a path": quote,
     "a form": quote_plus,
     "small hexadecimals": lambda text: (
@@ -207,7 +207,7 @@ URLS: dict[str, Callable[[str], str]] = {
         else "".join(f"%{byte:02x}" for byte in text.encode())
     ),
     "all signs": lambda text: "".join(f"%{byte:02X}" for byte in text.encode()),
-    "other signs": lambda one: quote(one, safe="!'()*~;,/?:@&=+$#"),
+    "other signs": lambda secret: quote(secret, safe="!'()*~;,/?:@&=+$#"),
 }
 
 

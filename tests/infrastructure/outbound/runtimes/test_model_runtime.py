@@ -399,7 +399,7 @@ async def history(endpoint: ModelEndpoint, *files: str) -> list[dict[str, Any]]:
 async def test_history_has_turns_and_tool_calls_in_order(
     endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
-    one = transcript(
+    first_history = transcript(
         tmp_path / "one.jsonl",
         {"kind": "session", "sessionId": "x"},
         message("user", "Add 2 and 3."),
@@ -410,8 +410,10 @@ async def test_history_has_turns_and_tool_calls_in_order(
         {"kind": "result", "text": "It is 5."},
     )
     printed = {"kind": "text", "text": "Yes"}
-    other = transcript(tmp_path / "other.jsonl", message("user", "Sure?"), printed)
-    question, called, output, answer, again, sure = await history(endpoint, one, other)
+    second_history = transcript(tmp_path / "other.jsonl", message("user", "Sure?"), printed)
+    question, called, output, answer, again, sure = await history(
+        endpoint, first_history, second_history
+    )
     assert question == {"role": "user", "content": "Add 2 and 3."}
     ((function, call_id),) = [
         (tool_call["function"], tool_call["id"]) for tool_call in called["tool_calls"]

@@ -52,8 +52,8 @@ def scripts(folder: Path, urls: ScriptServer) -> list[dict[str, Any]]:
     refusing = answer(OUTPUTS["names"], "500 No")
     found.append({"id": "url-refuses", "uri": urls.at("/refuses", refusing)})
     return [
-        {**one, "agentIdOverrideKey": "agent", "priority": number % 3}
-        for number, one in enumerate(found)
+        {**script, "agentIdOverrideKey": "agent", "priority": number % 3}
+        for number, script in enumerate(found)
     ]
 
 

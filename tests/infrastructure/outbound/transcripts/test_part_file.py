@@ -75,29 +75,29 @@ def put_in_place(folders: TranscriptFolders, name: str) -> bool:
 class ReplacedMeanwhile(TranscriptFolders):
     """Another server that ends the same run writes its file right after this one's."""
 
-    other = b""
+    other_bytes = b""
 
     def require_in_place(self, agent_id: str, folder: RootedFolder) -> None:
         super().require_in_place(agent_id, folder)
         with atomic_file(TranscriptFolders(self.path), agent_id, "x.jsonl") as file:
-            file.write(self.other)
+            file.write(self.other_bytes)
 
 
 def test_equal_file_of_another_server_is_as_good(tmp_path: Path) -> None:
     folders = ReplacedMeanwhile(tmp_path / "transcripts")
-    folders.other = b"whole\n"
+    folders.other_bytes = b"whole\n"
     write(folders)
     assert (tmp_path / "transcripts" / "main" / "x.jsonl").read_bytes() == b"whole\n"
 
 
 def test_file_of_another_server_is_not_removed(tmp_path: Path) -> None:
     folders = ReplacedMeanwhile(tmp_path / "transcripts")
-    folders.other = b"whole\nand more\n"
+    folders.other_bytes = b"whole\nand more\n"
     with pytest.raises(OSError, match="another file has taken the place"):
         write(folders)
     place = tmp_path / "transcripts" / "main"
     assert [path.name for path in place.iterdir()] == ["x.jsonl"]
-    assert (place / "x.jsonl").read_bytes() == folders.other
+    assert (place / "x.jsonl").read_bytes() == folders.other_bytes
 
 
 class MovedMeanwhile(TranscriptFolders):

@@ -236,9 +236,9 @@ async def test_call_without_server_is_answered_with_advice() -> None:
     relayed = Relayed("http://127.0.0.1:1")
     relayed.say(**LIST)
     relayed.say(method="notifications/initialized")
-    (said,) = await relayed.end()
-    assert said["id"] == 1
-    assert "start one with `spawnlog serve`" in said["error"]["message"]
+    (answer,) = await relayed.end()
+    assert answer["id"] == 1
+    assert "start one with `spawnlog serve`" in answer["error"]["message"]
 
 
 @pytest.mark.process

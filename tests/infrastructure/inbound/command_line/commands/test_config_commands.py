@@ -196,7 +196,7 @@ def test_token_that_is_easy_to_get_is_a_warning(
     result = spawnlog("config", "check", str(file), "-o", "json")
     found = [warning for warning in json.loads(result.stdout)["warnings"] if "tokens" in warning]
     assert (result.exit_code, len(found)) == (0, len(warnings))
-    assert all(part in one for part, one in zip(warnings, found, strict=True))
+    assert all(part in warning for part, warning in zip(warnings, found, strict=True))
     assert text not in " ".join(found)
 
 

@@ -229,8 +229,8 @@ def test_problem_sets_exit_code(
     assert (result.exit_code, result.stdout) == (exit_code, "")
     assert result.stderr.startswith(f"{start}: not now")
     if exit_code == 3:
-        told = spawnlog(*SUBMITS[path], "-o", "json")
-        assert (told.exit_code, json.loads(told.stdout)["code"]) == (3, code)
+        refused = spawnlog(*SUBMITS[path], "-o", "json")
+        assert (refused.exit_code, json.loads(refused.stdout)["code"]) == (3, code)
 
 
 @every_submit
@@ -329,12 +329,12 @@ def test_wait_shows_notes_on_output(
     entries = [{"sequence": 3, "kind": "progress", "body": body} for body in (WARNED, STDERR)]
     page = Reply({"items": entries, "nextAfter": None})
     accepting.on("GET", f"/v1/runs/{SECOND}/transcript", page)
-    told = spawnlog("spawn", "Count", "--wait")
-    assert told.exit_code == 0
+    answer = spawnlog("spawn", "Count", "--wait")
+    assert answer.exit_code == 0
     assert accepting.asked[-1].query == {"last": "2"}
-    assert WARNED["text"] in told.output
-    assert all(word in told.output for word in shown)
-    assert not any(word in told.output for word in hidden)
+    assert WARNED["text"] in answer.output
+    assert all(word in answer.output for word in shown)
+    assert not any(word in answer.output for word in hidden)
 
 
 def test_wait_prints_whole_run_as_json(spawnlog: Command, accepting: RecordedApi) -> None:

@@ -50,7 +50,7 @@ def totals(agent: str = "counter", **counts: int) -> dict[str, Any]:
         "toPosition": 9,
         "decisions": sum(by_verdict.values()),
         "byVerdict": by_verdict,
-        "byAgent": {agent: {one: count for one, count in by_verdict.items() if count}},
+        "byAgent": {agent: {verdict: count for verdict, count in by_verdict.items() if count}},
         "byRule": {},
     }
     return {"totals": found}

@@ -160,8 +160,8 @@ def test_failure_is_shown_with_its_text() -> None:
     shown = f"{event_facts(event)}; notes: Script not\\x1b found"
     assert event_facts({**event, "texts": texts}) == shown
     nothing: list[object] = [None, {}, [], {"error": None}, {"errors": []}]
-    for other in (*nothing, {"errors": {"notes": None}}):
-        assert event_facts({**event, "texts": other}) == event_facts(event)
+    for unreadable in (*nothing, {"errors": {"notes": None}}):
+        assert event_facts({**event, "texts": unreadable}) == event_facts(event)
 
 
 @pytest.mark.parametrize(

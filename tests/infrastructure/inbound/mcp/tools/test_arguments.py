@@ -226,8 +226,8 @@ def test_option_takes_its_values_alone(key: str, values: tuple[Any, ...]) -> Non
     for value in values:
         assert read(**{key: value}).members[key] == value
     near = [value for word in values if isinstance(word, str) for value in (f" {word}", [word])]
-    for other in (*near, "strict", "", "true", "RUN", None, 1, 0):
-        assert key not in read(**{key: other}).members
+    for unknown in (*near, "strict", "", "true", "RUN", None, 1, 0):
+        assert key not in read(**{key: unknown}).members
 
 
 @pytest.mark.parametrize(
@@ -305,8 +305,8 @@ def test_refusal_names_the_agent_asked_for() -> None:
         answer = {"status": status, "error": "x"}
         assert with_role(answer, " beta ") == {**answer, "role": "beta"}
         assert with_role(answer, None) == with_role(answer, " ") == answer
-    for other in ({"status": "accepted"}, {}):
-        assert with_role(other, "beta") == other
+    for incomplete in ({"status": "accepted"}, {}):
+        assert with_role(incomplete, "beta") == incomplete
 
 
 def properties(*, threads: bool) -> Arguments:

@@ -11,10 +11,10 @@ def test_other_order_is_left_alone(tmp_path: Path) -> None:
     order = tmp_path / "order"
     fault_point = LogFaultPoint.of({VARIABLE: str(order)})
     fault_point.pass_by("after", ["RunClaimed"])
-    for other in ("after RunStarted", "before RunClaimed", "RunClaimed", "", "after"):
-        order.write_text(other, "utf-8")
+    for text in ("after RunStarted", "before RunClaimed", "RunClaimed", "", "after"):
+        order.write_text(text, "utf-8")
         fault_point.pass_by("after", ["RunQueued", "RunClaimed"])
-        assert order.read_text("utf-8") == other
+        assert order.read_text("utf-8") == text
 
 
 def test_events_of_steps_and_effects_have_several_names() -> None:

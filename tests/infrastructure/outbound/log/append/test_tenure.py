@@ -105,9 +105,9 @@ async def test_lock_taken_back_alone_needs_no_reading(
 
 
 async def database_time(running: RunningLog) -> datetime:
-    ((told,),) = await running.ask("SELECT clock_timestamp()")
-    assert isinstance(told, datetime)
-    return told
+    ((clock_time,),) = await running.ask("SELECT clock_timestamp()")
+    assert isinstance(clock_time, datetime)
+    return clock_time
 
 
 async def time_passes(running: RunningLog, by: timedelta) -> None:
@@ -134,23 +134,23 @@ async def test_event_is_not_recorded_before_an_earlier_one(running: RunningLog) 
 async def test_clock_is_not_ahead_by_the_wait_for_the_lock(running: RunningLog) -> None:
     give_up, running.tail.on_give_up = running.tail.on_give_up, lambda: None
     await observe(running.log, ["holder"])
-    async with running.other() as other:
+    async with running.other() as second_log:
         result = await database_time(running)
         # Its clock is behind the database's, as behind a failover.
-        other.tail.clock.note(result - timedelta(hours=1), asked_at=time.monotonic())
-        task = asyncio.create_task(observe(other.log, ["asker"]))
+        second_log.tail.clock.note(result - timedelta(hours=1), asked_at=time.monotonic())
+        task = asyncio.create_task(observe(second_log.log, ["asker"]))
         await time_passes(running, 10 * READ_LATE)
         give_up()
         await task
-        ahead = other.tail.clock.reckoned() - await database_time(running)
+        ahead = second_log.tail.clock.reckoned() - await database_time(running)
     assert ahead < 5 * READ_LATE
 
 
 async def test_lock_goes_to_another_process_that_asks_for_it(running: RunningLog) -> None:
-    async with running.other() as other:
+    async with running.other() as second_log:
         for number in range(6):
-            await observe((running, other)[number % 2].log, [number])
-        for item in (running, other):
+            await observe((running, second_log)[number % 2].log, [number])
+        for item in (running, second_log):
             assert [await known(item, number) for number in range(7)] == [1] * 6 + [0]
 
 
@@ -170,8 +170,8 @@ async def test_asked_holder_gives_lock_up_until_asker_waits(
 
     monkeypatch.setattr(LogConnection, "execute", executed)
     await observe(running.log, ["holder"])
-    async with running.other() as other:
-        task = asyncio.create_task(observe(other.log, ["asker"]))
+    async with running.other() as second_log:
+        task = asyncio.create_task(observe(second_log.log, ["asker"]))
         number = 0
         async with asyncio.timeout(30):
             while not task.done():
@@ -187,8 +187,8 @@ async def test_holder_gives_lock_up_in_time_unasked(
 ) -> None:
     monkeypatch.setattr(tenure, "TENURE_SECONDS_MAX", 0.05)
     running.tail.on_give_up = lambda: None
-    async with running.other() as other:
-        task = asyncio.create_task(observe(other.log, ["another"]))
+    async with running.other() as second_log:
+        task = asyncio.create_task(observe(second_log.log, ["another"]))
         number = 0
         while not task.done():
             number += 1
@@ -202,8 +202,8 @@ async def test_database_ends_session_of_silent_holder(
     monkeypatch.setattr(tenure, "FROZEN_MILLISECONDS_MAX", 50)
     running.tail.on_give_up = lambda: None
     await observe(running.log, ["before"])
-    async with running.other() as other:
-        await observe(other.log, ["another"])
+    async with running.other() as second_log:
+        await observe(second_log.log, ["another"])
     assert await known(running, "another") == 1
 
 
@@ -214,10 +214,10 @@ async def test_session_is_not_ended_while_its_commit_waits(
     monkeypatch.setattr(tenure, "FROZEN_MILLISECONDS_MAX", 50)
     staged = [StagedFile(uuid7(), 0, b"a file")] if is_transaction else []
     slow = submission(lambda _: Decision(None, [seen(key("slow"))], staged=staged))
-    async with running.other() as other, held_commits(running.url) as commits:
+    async with running.other() as second_log, held_commits(running.url) as commits:
         slowly = asyncio.create_task(running.log.submit(slow))
         holder = await commits.held()
-        waiting = asyncio.create_task(observe(other.log, ["behind"]))
+        waiting = asyncio.create_task(observe(second_log.log, ["behind"]))
 
         async def is_late() -> bool:
             (row,) = await running.ask(
@@ -236,23 +236,23 @@ async def test_session_is_not_ended_while_its_commit_waits(
 
 async def test_events_of_another_process_are_read(running: RunningLog) -> None:
     assert await known(running, "new") == 0
-    async with running.other() as other:
-        await observe(other.log, ["new"])
+    async with running.other() as second_log:
+        await observe(second_log.log, ["new"])
     assert await known(running, "new") == 1
 
 
 async def test_holder_without_session_answers_nothing(running: RunningLog) -> None:
     assert await known(running, "new") == 0
-    async with running.other() as other:
+    async with running.other() as second_log:
         (holder,) = await running.writers()
         assert await running.end(holder)
-        await observe(other.log, ["new"])
+        await observe(second_log.log, ["new"])
         assert await known(running, "new") == 1
 
 
 async def test_wrong_guess_is_decided_again(running: RunningLog) -> None:
-    async with running.other() as other:
-        await observe(other.log, ["there"])
+    async with running.other() as second_log:
+        await observe(second_log.log, ["there"])
     minted = (session_stream(key("there")),)
     wrong = observing(key("there"), minted=minted)
     first, second = await at_once(running.log, wrong, observing(key("beside")))
@@ -287,16 +287,16 @@ async def test_unseen_session_not_begun_is_read(running: RunningLog) -> None:
 async def test_others_are_notified_only_if_there_are_any(
     running: RunningLog, round_trips: Counter[int]
 ) -> None:
-    async with running.other() as other:
+    async with running.other() as second_log:
 
         async def both_listen() -> bool:
             return len(await running.backends("LISTEN%")) == 2
 
         await until(both_listen, "both processes listen")
-        await observe(other.log, ["first"])
-        (holder,) = await other.writers()
+        await observe(second_log.log, ["first"])
+        (holder,) = await second_log.writers()
         before = round_trips[holder]
-        appended = (await observe(other.log, ["second"]))[0]
+        appended = (await observe(second_log.log, ["second"]))[0]
         assert await running.tail.changed((), after=appended.position - 1, timeout_seconds=5)
 
         async def is_said() -> bool:

@@ -75,7 +75,7 @@ def test_every_change_of_a_row_is_encoded(steps: list[tuple[dict[str, Any], bool
 def test_rows_used_last_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "CACHED_ROWS_MAX", 1)
     encoders = {projection.name: RowEncoder(projection) for projection in PROJECTIONS}
-    folded(lambda one: encoders[one.name].encode)
+    folded(lambda table: encoders[table.name].encode)
     encoder = encoders["runs"]
     assert encoder.size > 1
     encoder.forget()

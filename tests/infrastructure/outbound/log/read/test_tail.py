@@ -34,25 +34,25 @@ def never_polls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("never_polls")
 async def test_events_of_another_process_come_at_once(database_url: str) -> None:
-    async with running_on(database_url) as one, running_on(database_url) as other:
-        await until(lambda: _listens(one, 2), "both listen")
-        async with following(one.tail) as follower:
+    async with running_on(database_url) as first_log, running_on(database_url) as second_log:
+        await until(lambda: _listens(first_log, 2), "both listen")
+        async with following(first_log.tail) as follower:
             for number in range(5):
                 began = time.monotonic()
-                await observe(other.log, [number])
+                await observe(second_log.log, [number])
                 await follower.has(number + 1)
                 assert time.monotonic() - began < QUICKLY_SECONDS
 
 
 @pytest.mark.usefixtures("never_polls")
 async def test_time_is_not_before_newest_known_event(database_url: str) -> None:
-    async with running_on(database_url) as one, running_on(database_url) as other:
-        await until(lambda: _listens(one, 2), "both listen")
-        async with following(other.tail) as follower:
-            await observe(one.log, [1])
+    async with running_on(database_url) as first_log, running_on(database_url) as second_log:
+        await until(lambda: _listens(first_log, 2), "both listen")
+        async with following(second_log.tail) as follower:
+            await observe(first_log.log, [1])
             await follower.has(1)
-            (newest,) = await one.events()
-            for log in (one, other):
+            (newest,) = await first_log.events()
+            for log in (first_log, second_log):
                 an_hour_ago = newest.envelope.recorded_at - timedelta(hours=1)
                 log.tail.clock.note(an_hour_ago, asked_at=time.monotonic())
                 assert log.log.now() == newest.envelope.recorded_at
@@ -63,15 +63,15 @@ async def test_cut_tail_listens_and_reads_again(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tail, "RECONNECT_PAUSE_SECONDS", 0.01)
-    async with running_on(database_url) as one, running_on(database_url) as other:
-        await until(lambda: _listens(one, 2), "both listen")
-        async with following(one.tail) as follower:
+    async with running_on(database_url) as first_log, running_on(database_url) as second_log:
+        await until(lambda: _listens(first_log, 2), "both listen")
+        async with following(first_log.tail) as follower:
             for number in range(3):
-                await observe(other.log, [number])
+                await observe(second_log.log, [number])
                 await follower.has(number + 1)
-                readers = await one.backends("%FROM events WHERE position%")
-                for pid in [*await one.backends("LISTEN%"), *readers]:
-                    await one.end(pid)
+                readers = await first_log.backends("%FROM events WHERE position%")
+                for pid in [*await first_log.backends("LISTEN%"), *readers]:
+                    await first_log.end(pid)
         assert follower.positions == [1, 2, 3]
 
 
@@ -181,9 +181,9 @@ async def test_end_of_log_is_known_since_own_append(running: RunningLog) -> None
 
 @pytest.mark.usefixtures("never_polls")
 async def test_known_end_of_log_is_not_behind_another_process(running: RunningLog) -> None:
-    async with running_on(running.url) as other:
+    async with running_on(running.url) as second_log:
         for number in range(0, 60, 2):
-            result = await other.log.submit(observing(key(number)))
+            result = await second_log.log.submit(observing(key(number)))
             asked_at = time.monotonic()
             await running.log.submit(observing(key(number + 1)))
             while (end := running.tail.end_since(asked_at)) is None:
@@ -206,10 +206,13 @@ async def test_waiters_are_woken_by_their_runs_alone(
         await family.spawn(name)
     await until(lambda: _is_at(running, 7), "the tail has come to the end")
     wait = partial(running.tail.changed, after=7, timeout_seconds=NOT_TODAY_SECONDS)
-    one, two, other = (family.id(name) for name in ("one", "two", "other"))
-    waiting = [asyncio.create_task(wait(ours)) for ours in ((one,), (one,), (one, two), (two, one))]
+    first, second, third = (family.id(name) for name in ("one", "two", "other"))
+    waiting = [
+        asyncio.create_task(wait(ours))
+        for ours in ((first,), (first,), (first, second), (second, first))
+    ]
     await family.resolve("other")
-    assert await wait((other,))
+    assert await wait((third,))
     assert not any(task.done() for task in waiting)
     await family.resolve("two")
     assert await asyncio.gather(*waiting[2:]) == [True, True]
@@ -282,7 +285,7 @@ async def test_ten_thousand_waiters_cost_one_listener(
 ) -> None:
     await family.spawn("mine")
     await until(lambda: _is_at(running, 3), "the tail has come to the end")
-    async with running_on(running.url) as other:
+    async with running_on(running.url) as second_log:
 
         async def each_listens() -> bool:
             return len(await running.backends("LISTEN%")) == 2
@@ -298,7 +301,7 @@ async def test_ten_thousand_waiters_cost_one_listener(
         ((now,),), ((then,),) = await running.ask(BACKENDS), before
         assert abs(now - then) < FEW
         assert await each_listens()
-        elsewhere = LoggedFamily(other.log, root="agent:main:elsewhere", first=900)
+        elsewhere = LoggedFamily(second_log.log, root="agent:main:elsewhere", first=900)
         await elsewhere.spawn("stranger")
         assert all(await asyncio.gather(*waiting[5_000:]))
         assert not any(task.done() for task in waiting[:5_000])

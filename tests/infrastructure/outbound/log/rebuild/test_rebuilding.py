@@ -184,7 +184,7 @@ async def test_pages_fold_to_the_same_rows_in_bounded_memory(
 ) -> None:
     head = await running.log.head()
     source = CountedStates(connection)
-    whole = Fold((), (), lambda one: RowEncoder(one).encode)
+    whole = Fold((), (), lambda table: RowEncoder(table).encode)
     await fold_page(whole, await page(connection, head), source)
     paged = PagedFold(source, states_max=states_max)
     found: dict[str, list[tuple[EncodedRow, int]]] = {table: [] for table in whole.rows}

@@ -118,8 +118,8 @@ async def test_absent_database_is_told(database_url: str) -> None:
     async with open_pool(database_url) as pool:
         async with borrow_connection(pool) as connection:
             pid = connection.info.backend_pid
-        async with await open_connection(database_url, application="test") as other:
-            await other.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+        async with await open_connection(database_url, application="test") as second_connection:
+            await second_connection.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
         with pytest.raises(LogUnavailableError, match="retry in a moment"):
             async with borrow_connection(pool) as connection:
                 await connection.execute("SELECT 1")

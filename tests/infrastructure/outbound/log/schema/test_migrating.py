@@ -217,13 +217,13 @@ def test_both_spellings_of_a_url_are_understood(database_url: str) -> None:
 async def test_two_schemas_of_one_database_hold_two_logs(empty_database_url: str) -> None:
     with psycopg.connect(empty_database_url, autocommit=True) as connection:
         connection.execute("CREATE SCHEMA one; CREATE SCHEMA another")
-    one, another = (
+    left, right = (
         f"{empty_database_url}&options=-csearch_path%3D{name}" for name in ("one", "another")
     )
-    assert migrate(one) == (None, newest_revision())
-    assert inspect_database(another).revision is None
-    assert migrate(another) == (None, newest_revision())
-    async with running_on(one) as first, running_on(another) as second:
+    assert migrate(left) == (None, newest_revision())
+    assert inspect_database(right).revision is None
+    assert migrate(right) == (None, newest_revision())
+    async with running_on(left) as first, running_on(right) as second:
         await observe(first.log, range(3))
         await observe(second.log, range(2))
         assert (len(await first.events()), len(await second.events())) == (3, 2)

@@ -41,7 +41,7 @@ async def test_session_pooling_works(
     databases: Databases, database_url: str, tmp_path: Path
 ) -> None:
     original = databases.create_empty()
-    with pooled(original, "session") as url, pooled(database_url, "session") as other:
+    with pooled(original, "session") as url, pooled(database_url, "session") as second_url:
         migrate_database(url, tmp_path)
         open_database(url, tmp_path)
         async with running_on(url) as running:
@@ -49,8 +49,8 @@ async def test_session_pooling_works(
         assert (await rebuild(url)).differing == 0
         file = tmp_path / "log.ndjson"
         exported(url, file, **WHOLE)
-        await asyncio.to_thread(imported, other, file)
-        for item in (url, other):
+        await asyncio.to_thread(imported, second_url, file)
+        for item in (url, second_url):
             order = VerifyOrder(state_file=tmp_path / "state.json")
             assert (await asyncio.to_thread(run_verification, item, order)).difference is None
     assert tables_of(original) == tables_of(database_url)

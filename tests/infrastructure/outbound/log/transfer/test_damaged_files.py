@@ -127,14 +127,16 @@ def test_line_missing_doubled_swapped_or_cut_is_found(
 ) -> None:
     total = len(written.lines)
     number = data.draw(st.integers(0, total - 1))
-    what = data.draw(st.sampled_from(["missing", "doubled", "swapped", "cut"]))
+    damage = data.draw(st.sampled_from(["missing", "doubled", "swapped", "cut"]))
     line = written.lines[number]
-    lines = written.with_line(number, *([line] * 2 if what == "doubled" else []))
-    if what == "swapped":
-        other = data.draw(st.integers(0, total - 1).filter(lambda one: one != number))
-        lines = written.with_line(number, written.lines[other])
-        lines[other] = line
-    elif what == "cut":
+    lines = written.with_line(number, *([line] * 2 if damage == "doubled" else []))
+    if damage == "swapped":
+        other_number = data.draw(
+            st.integers(0, total - 1).filter(lambda line_number: line_number != number)
+        )
+        lines = written.with_line(number, written.lines[other_number])
+        lines[other_number] = line
+    elif damage == "cut":
         lines = [*written.lines[:number], line[: data.draw(st.integers(0, len(line) - 1))]]
     written.fault(b"".join(lines))
 

@@ -161,7 +161,7 @@ def test_impossible_line_is_not_read(old: bytes, new: bytes, fault: str) -> None
         r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-2][0-9]:[0-6][0-9]:[0-6][0-9][.,][0-9]{5,7}Z?",
         fullmatch=True,
     )
-    | instants.map(lambda one: one.isoformat(timespec="microseconds")[:26] + "Z")
+    | instants.map(lambda instant: instant.isoformat(timespec="microseconds")[:26] + "Z")
 )
 def test_instant_is_read_as_it_is_written(text: str) -> None:
     try:

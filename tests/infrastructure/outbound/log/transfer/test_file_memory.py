@@ -31,8 +31,8 @@ RUN, SESSION = FIRST.run, cast("Session", SECOND.after)
 
 @pytest.fixture
 def memory() -> Iterator[FileMemory]:
-    with closing(FileMemory()) as one:
-        yield one
+    with closing(FileMemory()) as file_memory:
+        yield file_memory
 
 
 def mention(number: int, text: int) -> ContentMention:

@@ -207,10 +207,10 @@ def test_import_does_not_go_on_in_log_without_texts(
 def test_import_does_not_go_on_in_another_log(
     whole_file: Path, databases: Databases, database_url: str, tmp_path: Path
 ) -> None:
-    other, second = tmp_path / "other.ndjson", databases.create()
+    second_file, second = tmp_path / "other.ndjson", databases.create()
     generate(second, events=200, seed=9)
-    exported(second, other, **WHOLE)
-    imported(database_url, other)
+    exported(second, second_file, **WHOLE)
+    imported(database_url, second_file)
     with pytest.raises(UserError, match=r"this log differs from log\.ndjson"):
         imported(database_url, whole_file, resume=True)
     databases.drop(second)

@@ -58,16 +58,16 @@ def noted_always(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_result_is_on_record(served: ServedVerifications, verified: Verify) -> None:
     assert await served.latest() == ()
     found, is_recorded = await verified()
-    (one,) = await served.latest()
+    (latest,) = await served.latest()
     assert is_recorded
-    assert (one.state, one.began, one.checked) == ("right", 0, found.head.position)
-    assert (one.last, one.head_hash) == (found.head.position, found.head.chain_hash)
-    assert one.head_hash == await served.chain_hash_at(found.head.position)
+    assert (latest.state, latest.began, latest.checked) == ("right", 0, found.head.position)
+    assert (latest.last, latest.head_hash) == (found.head.position, found.head.chain_hash)
+    assert latest.head_hash == await served.chain_hash_at(found.head.position)
     for name in ("run_rows", "session_rows", "contents", "transcripts", "erased"):
-        assert getattr(one, name) == getattr(found.checked.counts, name), name
-    assert (one.started_by, one.origin, one.difference) == ("system", "command", None)
-    assert one.ended_at is not None
-    assert one.started_at < one.noted_at <= one.ended_at
+        assert getattr(latest, name) == getattr(found.checked.counts, name), name
+    assert (latest.started_by, latest.origin, latest.difference) == ("system", "command", None)
+    assert latest.ended_at is not None
+    assert latest.started_at < latest.noted_at <= latest.ended_at
 
 
 async def test_first_difference_is_on_record(
@@ -76,11 +76,11 @@ async def test_first_difference_is_on_record(
     await running.ask("UPDATE events SET state = state || 'x' WHERE position = 9")
     found, _ = await verified()
     assert found.difference is not None
-    (one,) = await served.latest()
-    assert one.difference is not None
-    assert (one.state, one.difference.position) == ("different", 9)
-    assert one.difference.kind == found.difference.kind
-    assert one.difference.text == found.difference.text
+    (latest,) = await served.latest()
+    assert latest.difference is not None
+    assert (latest.state, latest.difference.position) == ("different", 9)
+    assert latest.difference.kind == found.difference.kind
+    assert latest.difference.text == found.difference.text
 
 
 async def test_verification_without_its_connection_was_broken_off(
@@ -96,8 +96,8 @@ async def test_verification_without_its_connection_was_broken_off(
 
     with pytest.raises(VerificationStoppedError):
         await verified(on_progress=lose)
-    (one,) = await served.latest()
-    assert (one.state, one.ended_at) == ("broken-off", None)
+    (latest,) = await served.latest()
+    assert (latest.state, latest.ended_at) == ("broken-off", None)
     assert await verified()
     assert [item.state for item in await served.latest()] == ["right", "broken-off"]
 
@@ -118,14 +118,14 @@ async def test_verification_asked_to_stop_says_by_whom(
         VerificationStopRequestedError, match="stopped by admin; continue with --resume"
     ):
         await verified(on_progress=ask)
-    (one,) = await served.latest()
+    (latest,) = await served.latest()
     assert request == [True]
-    assert (one.state, one.stop_requested_by) == ("stopped", "admin")
-    assert one.last == await running.log.head()
-    assert 0 < one.checked < one.last
+    assert (latest.state, latest.stop_requested_by) == ("stopped", "admin")
+    assert latest.last == await running.log.head()
+    assert 0 < latest.checked < latest.last
     await verified(resume=True)
     resumed, *_ = await served.latest()
-    assert (resumed.state, resumed.began) == ("right", one.checked)
+    assert (resumed.state, resumed.began) == ("right", latest.checked)
 
 
 async def test_failed_verification_says_why(
@@ -134,10 +134,10 @@ async def test_failed_verification_says_why(
     await running.ask("INSERT INTO projections (name, version) VALUES ('runs', 900)")
     with pytest.raises(UserError, match=r"rows of runs are of another version.*log rebuild"):
         await verified()
-    (one,) = await served.latest()
-    assert one.state == "failed"
-    assert one.failure is not None
-    assert "spawnlog log rebuild" in one.failure
+    (latest,) = await served.latest()
+    assert latest.state == "failed"
+    assert latest.failure is not None
+    assert "spawnlog log rebuild" in latest.failure
 
 
 @pytest.mark.nightly
@@ -188,9 +188,9 @@ async def test_process_of_server_ends_with_it_and_gives_way(
         # It waits there, in the middle of its work.
         await holder.execute("LOCK TABLE contents IN ACCESS EXCLUSIVE MODE")
         assert await served.start("admin")
-        (one,) = await served.latest()
-        assert (one.state, one.started_by, one.origin) == ("running", "admin", "server")
-        assert (one.began, one.ended_at, one.head_hash) == (0, None, None)
+        (latest,) = await served.latest()
+        assert (latest.state, latest.started_by, latest.origin) == ("running", "admin", "server")
+        assert (latest.began, latest.ended_at, latest.head_hash) == (0, None, None)
         (process,) = processes()
         own = os.getpriority(os.PRIO_PROCESS, 0)
         assert os.getpriority(os.PRIO_PROCESS, process) == min(19, own + NICENESS)

@@ -266,11 +266,11 @@ def test_range_behind_another_reads_no_state_again(
 def test_process_goes_on_behind_its_last_range() -> None:
     spans = [Range(first, first + 9) for first in range(1, 81, 10)]
     queue = ranges.RangeQueue(spans)
-    one, other = queue.take(after=0), queue.take()
-    assert [next(one), next(other), next(one), next(other)] == [spans[n] for n in (0, 4, 1, 5)]
+    left, right = queue.take(after=0), queue.take()
+    assert [next(left), next(right), next(left), next(right)] == [spans[n] for n in (0, 4, 1, 5)]
     # Where it meets the other one it begins anew, in the middle of what is left.
-    assert [next(one), next(one), next(one)] == [spans[n] for n in (2, 3, 7)]
-    assert [*other, *one] == [spans[6]]
+    assert [next(left), next(left), next(left)] == [spans[n] for n in (2, 3, 7)]
+    assert [*right, *left] == [spans[6]]
 
 
 @pytest.mark.server
