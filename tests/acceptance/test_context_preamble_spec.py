@@ -14,7 +14,7 @@ pytestmark = pytest.mark.server
 OPENING = "[Session Context]\n[Context from parent agent]\n"
 CLOSING = "\n\n---\n\n"
 
-# Answers with the word that its parent told it.
+# Answers with the word from its parent.
 READER = r"""
 import sys
 told = sys.stdin.read()

@@ -38,7 +38,7 @@ def test_a_contender_is_told_by_its_median_and_spawnlog_beside_it() -> None:
     alone, peer, own = summaries(ROUNDS)
     assert (peer.median, peer.best, peer.worst, peer.p50_ms) == (50.0, 100.0, 40.0, 20.0)
     assert (peer.ratio, own.ratio) == (2.0, None)
-    # Nothing was measured of spawnlog with so many callers.
+    # spawnlog was not measured with this number of callers.
     assert (alone.contender, alone.callers, alone.ratio) == (PEER, 1, None)
 
 

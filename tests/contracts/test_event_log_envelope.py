@@ -147,7 +147,7 @@ async def test_event_of_another_tree_names_that_tree(
     assert ended.causation == run.last_event_id
     assert (born.run_id, born.correlation) == (run_id(2), ROOT)
     assert {item.traceparent for item in (first, ended, born)} == {TRACEPARENT}
-    # What is about a run goes under the revision that its spawn was pinned to.
+    # Events about a run have the revision to which its spawn is pinned.
     revisions = [item.config_revision for item in (first, ended, born)]
     assert revisions == [7, run.config_revision, 7]
 

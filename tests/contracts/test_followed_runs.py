@@ -87,7 +87,7 @@ async def test_respawns_are_read_if_not_followed(
     registry = PostgresRegistry(postgres.pool, None, postgres.tail.is_respawned)
     before = await postgres.log.head()
     assert postgres.tail.is_respawned(first, before) is False
-    # What others may have recorded meanwhile is not known before it was read.
+    # Events that other servers recorded meanwhile are unknown until they are read.
     assert postgres.tail.is_respawned(first, before + 1) is None
     async with postgres.other() as second_log:
         await family.spawn("again", respawn=RespawnFacts(run_id=first))

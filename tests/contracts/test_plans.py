@@ -398,7 +398,7 @@ def test_life_asks_for_nothing_that_is_known(tmp_path_factory: pytest.TempPathFa
             live(server)
         found = statements()[before:]
     counted = {name: sum(text.startswith(part) for text in found) for name, part in READS.items()}
-    # The end of the log is asked for once if the run has ended before somebody waits for that.
+    # If the run has ended before the wait, the end of the log is read once.
     assert counted.pop("end of the log") <= LIVES_AT_ONCE + 2
     # Some are repeated each second.
     assert all(count < LIVES_AT_ONCE for count in counted.values()), counted
@@ -512,7 +512,7 @@ WAITING_RUNS, WAITS = 10_000, 1_000
 TREE = "agent:main:r"
 STATE_BYTES = 3_000
 
-# The first ones wait, each for the run that is as far behind all of those.
+# The first ones wait, each for a run after all of them.
 _WAITING_RUNS = (
     "INSERT INTO runs (run_id, version, created_position, created_at, from_position, to_position,"
     " stage, session_id, requester, root, epoch, due_kind, due_at, state)"
@@ -602,7 +602,7 @@ def _literal(value: Any) -> str:
     return f"'{value}'" if isinstance(value, str | UUID) else str(value)
 
 
-# Many that wait in one lane behind one that is held, and as many sessions; not analyzed.
+# Many runs wait in one lane after a held one, with as many sessions; not analyzed.
 _GROWN = (
     "INSERT INTO runs (run_id, version, created_position, created_at, from_position,"
     " to_position, stage, session_id, requester, root, lane, lane_depth, queued_position,"
@@ -787,7 +787,7 @@ async def test_changed_streams_cost_as_many_pages_as_their_events(
         ):
             plan = await explained(connection, sql, values)
             assert "Seq Scan" not in plan, plan
-            # Those of the whole query, which stand first.
+            # The first line has the buffers of the whole query.
             (pages, *_) = re.findall(r"Buffers: shared hit=(\d+)", plan)
             assert int(pages) < pages_max, plan
 

@@ -191,7 +191,7 @@ async def test_full_lane_is_marked(registry: Registry, family: LoggedFamily) -> 
     assert await registry.waiting_lanes(width=1) == [("subagent", 1, True)]
     assert await registry.waiting_lanes(width=2) == [("subagent", 1, False)]
     await family.tell("second", ask.claim())
-    # Full, but not by the first ones in line: whoever claims counts.
+    # Full, but not by the first runs in the queue: claimed runs count.
     assert await registry.waiting_lanes(width=2) == [("subagent", 1, False)]
     await family.tell("overtaken", ask.claim())
     assert await registry.waiting_lanes(width=9) == []
@@ -224,7 +224,7 @@ async def test_respawns_are_found_as_of_every_position(
     first = family.run("first").run_id
     created: list[tuple[int, str]] = []
     for name in ("one", "two", "three"):
-        # One of them is permitted, and goes on to its end.
+        # One of them is permitted, and continues to its end.
         refused: dict[str, Any] = STRANGER if name != "two" else {}
         await family.spawn(name, respawn=RespawnFacts(run_id=first), **refused)
         created.append((family.run(name).created_position, name))

@@ -247,7 +247,7 @@ async def test_reads_of_now_look_up_no_transaction(
     assert await registry.session(key(1), at=2) is not None
     assert await registry.session(key(2), at=2) is None
     assert looked == [2]
-    # Whoever looked there was told the instant too.
+    # A read at that position also returned the instant.
     (recorded_at,) = {event.envelope.recorded_at for event in await postgres.events()}
     assert postgres.log.known_instant(2) == recorded_at
 

@@ -163,7 +163,7 @@ async def opened(theatre: Theatre, *steps: dict[str, Any], **end: Any) -> Runtim
     return await theatre.runtimes.open(theatre.launch(theatre.play(*steps, **end)))
 
 
-# What a model says has an order of its own: its tokens are counted before its tools are done.
+# A model's entries have their own order: tokens are counted before its tools are done.
 @pytest.mark.parametrize("theatre", STEP_BY_STEP, indirect=True)
 async def test_entries_come_in_order_and_end_in_success(theatre: Theatre) -> None:
     session = await opened(theatre, HELLO, TOOL, USAGE, USAGE, result="done")

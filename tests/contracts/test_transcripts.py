@@ -471,7 +471,7 @@ async def test_number_of_an_entry_is_unique(postgres: RunningLog, scout: Scout) 
         await postgres.ask("INSERT INTO transcript_entries TABLE transcript_entries")
 
 
-# What a forked child begins with.
+# The first entries of a forked child.
 
 
 async def test_repeated_fork_replaces_the_first(furnished: Scout) -> None:

@@ -117,7 +117,7 @@ def test_the_answer_is_waited_for_however_long_it_takes_and_whichever_run_it_is_
         {
             "runId": "second",
             "stage": "announced",
-            # Somebody told its session more behind that: this answer is its own.
+            # Its session was continued later; this result is its own.
             "continuedBy": "third",
             "announcement": {"state": "delivered"},
             "outcome": "success",

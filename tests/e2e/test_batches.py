@@ -165,7 +165,7 @@ def test_task_that_cannot_be_prepared_refuses_all(server: Server) -> None:
             " No task of this batch was started."
         )
     require_free(server, "bad")
-    # Whoever asked was told.
+    # The caller got the refusal, so the inbox is empty.
     assert server.inbox("agent:main:bad") == []
     (refusal,) = [
         append
@@ -325,7 +325,7 @@ def test_killed_batch_comes_to_its_end(server: Server, moment: str, agent_id: st
     name, answer = killed(server, moment, agent_id, agent_id)
     ended = [server.run(run_id, "announced") for run_id in accepted(answer)]
     # For `plain` nothing has to be asked or made: it is recorded as a whole, its start included,
-    # and what may have executed is not executed again.
+    # and runs that may have executed are not executed again.
     had_started = moment.startswith("after") and agent_id == "plain"
     assert [run["outcome"] for run in ended] == ["error" if had_started else "success"] * 3
     assert [run["task"] for run in ended] == ["a", "b", "c"]
@@ -345,7 +345,7 @@ def test_killed_refusal_is_whole_and_told_once(server: Server, moment: str) -> N
     require_free(server, name)
     announcements = [(run["runId"], run["text"]) for run in server.inbox(f"agent:main:{name}")]
     if moment.startswith("before"):
-        # Nobody was there any more to be told.
+        # The caller was gone, so the refusal is announced.
         ((run_id, text),) = announcements
         assert run_id == runs[1]["runId"]
         assert "No task of this batch was started." in text

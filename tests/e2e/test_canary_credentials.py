@@ -173,7 +173,7 @@ def test_credential_is_nowhere_else(
     wanted = [form for canary in (*CANARIES, *tokens) for form in (canary, *encoded(canary))]
     answers = answers_about(server, ids, [KEY])
     assert [text[:200] for text in answers if any(item in text for item in wanted)] == []
-    # What was encoded in lines was told in lines.
+    # Texts that were encoded in lines are checked with their lines joined.
     joined = [text.replace("\\n", "").replace("\n", "") for text in answers]
     assert [text[:200] for text in joined if any(item in text for item in wanted)] == []
     assert [*tables_with(server.data_dir, wanted)] == []

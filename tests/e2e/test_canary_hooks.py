@@ -21,7 +21,7 @@ IN_QUERY = "canary-of-a-query-93bd"
 CANARIES = IN_FILE, IN_ENVIRONMENT, IN_QUERY
 NAMES = "told", "unbound", "slow", "unprepared", "parked", "unreached"
 KEYS = [f"agent:main:{name}" for name in NAMES]
-# What an answer that is refused says is in no error.
+# No error quotes a refused answer.
 ECHO = {"you": [IN_FILE, IN_ENVIRONMENT, IN_QUERY]}
 
 

@@ -114,7 +114,7 @@ def test_a_sub_agent_is_judged_watched_stopped_and_announced(
     found = {"tool_response": {"matches": ["a.txt"]}, "duration_ms": 12}
     coding_agent.hook("PostToolUse", **me, **use, **found)
     coding_agent.hook("PostToolUse", **me, **use, tool_response={"matches": []})
-    # The coding agent's own tools are nobody's run.
+    # The coding agent's own tools belong to no run.
     coding_agent.hook("PostToolUse", **use, tool_response={"matches": []})
     server.stop_run(second["runId"], reason="found already")
     stopped = coding_agent.hook("PreToolUse", **subagent, **use)
@@ -145,7 +145,7 @@ def test_a_sub_agent_is_judged_watched_stopped_and_announced(
     assert server.run(second["runId"], "announced")["resultText"] == "Stopped"
     inbox = server.inbox(REQUESTER)
     assert "The harbour is in a.txt" in inbox[0]["text"]
-    # Nobody waits for a place that is free again.
+    # If a slot is free, the hook answers at once.
     assert coding_agent.asks_for("Explore", 5, "And the pier?") == {}
 
 

@@ -204,7 +204,7 @@ def test_runs_behind_lost_one_say_so(server: Server, moment: str) -> None:
 def test_end_of_run_that_waited_in_vain_is_recorded_once(server: Server, moment: str) -> None:
     diamond = Diamond(server, f"in vain {moment}")
     server.die_at(moment)
-    # Refused, not ended: the first end is that of one that waited for it.
+    # Refused, not ended: the first end is that of a dependent run.
     first = diamond.runs["first"]
     assert server.http.post(f"/v1/runs/{first}/stop", json={}).status_code == 200
     server.wait_death()

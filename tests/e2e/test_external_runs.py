@@ -166,7 +166,7 @@ def test_run_is_claimed_reported_and_announced(server: Server) -> None:
     assert transcript[1]["body"] == {"role": "assistant", "text": "One [redacted]"}
     (entry,) = server.inbox("agent:main:life")
     assert "41 sheep" in entry["text"]
-    # What its session continues with is executed outside as well.
+    # The run that continues its session is external too.
     again = Executor(server, server.send(run_id, "And the goats?").json()["runId"])
     assert again.launch["message"] == "And the goats?"
     assert len(again.launch["history"]) == 1
@@ -179,7 +179,7 @@ def test_end_is_recorded_with_its_reporter(server: Server) -> None:
     executor = executed(server, "stop by itself")
     executor.say(message("41 sheep"))
     usage = [{"model": f"m-{executor.token}", "inputTokens": 1, "outputTokens": 1}]
-    # Nobody wanted it to stop.
+    # No stop was requested.
     ended = executor.end("stopped", error="I give up", result=" \n", usage=usage)
     assert ended.json()["outcome"] == "error"
     run = server.run(executor.run_id, "announced")
@@ -251,7 +251,7 @@ def test_who_may_execute_run(server: Server) -> None:
     request = {"requester": {"sessionKey": mother.launch["sessionKey"]}, "task": "below"}
     below = post(server, "spawns", child, agentId="outside", **request).json()["runId"]
     executor = Executor(server, below, "mother", child)
-    # A name is no secret: what the claim was answered is for the token that made it.
+    # A name is no secret: only the token that made the claim gets its answer.
     refused(claim(server, below, "mother"), "claimed_elsewhere")
     assert claim(server, below, "mother", child).json() == executor.claim
     assert executor.end(result="deep").status_code == 200

@@ -106,7 +106,7 @@ def test_an_alias_runs_as_its_parent_with_its_charter_before_the_task(server: Se
     assert run["childSessionKey"].startswith("agent:main-agent:subagent:")
     assert server.events(run["runId"])[1:3] == ["ScriptsResolved", "AgentOverridden"]
     prompt = server.http.get(f"/v1/runs/{run['runId']}/prompt").json()
-    # The line end is that of `echo`, which the script puts behind the charter.
+    # The script's `echo` adds the line end after the charter.
     assert prompt["message"].endswith(f"\n\n{CHARTER}\n\n\nReview the architecture")
     sources = [part["source"] for part in prompt["parts"] if part["of"] == "message"]
     assert sources[-3:] == ["script:my-identity-script", "separator", "task"]

@@ -30,7 +30,7 @@ FINE = "fine"
 COPIED_CHARACTERS_MAX = 1_500
 SOME = [*[name for name in IMITATIONS if name not in LONG][::5], *LONG]
 
-# Notes what it is given, and says the text that its task names, on the stream of its name.
+# Writes its input to a note, and prints the text that its task names to the stream of that name.
 _MIMIC = """
 import json, os, pathlib, sys
 folder = pathlib.Path(sys.argv[1])
@@ -151,7 +151,7 @@ def test_text_of_child_stays_data(server: Server, harmless: Told, name: str) -> 
         assert seen_marks(line) == []
         assert re.fullmatch(r"( \(shortened: \d+ bytes in all; the whole value .*\))?", pointer)
         assert (pointer != "") == (result.text in LONG.values() or len(result.text) > 8_000)
-        # No other part has a mark, but for what is handed on in a message.
+        # No other part has a mark, except text passed on in a message.
         for source, text in parts:
             marks = ["BEGIN", "END"] if source in {"sharedContext:source", *messages} else []
             assert seen_marks(text) == marks, source

@@ -158,7 +158,7 @@ def test_a_spawn_that_is_recorded_as_a_whole_goes_on_from_there(
     mortal.wait_death()
     mortal.restart()
     run = life(mortal, f"after {agent_id}", agentId=agent_id)
-    # What is on record as started may have executed, and is not executed a second time.
+    # Runs recorded as started may have executed, and are not executed again.
     assert run["outcome"] == outcome
     assert mortal.events(run["runId"]) == events
 

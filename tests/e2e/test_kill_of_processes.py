@@ -149,7 +149,7 @@ def test_runs_have_time_to_end_and_are_interrupted_after_it(mortal: Server) -> N
     assert mortal.run(quick, "archived")["outcome"] == "success"
     run = mortal.run(endless, "archived")
     assert (run["outcome"], run["error"]) == ("error", "interrupted: server stopped")
-    # One that waited in its lane is left to the next start.
+    # A queued run is left to the next start.
     assert mortal.run(queued, "archived")["outcome"] == "success"
     run_ids = [run["runId"] for run in mortal.inbox("agent:main:drained")]
     assert sorted(run_ids) == sorted([quick, endless, queued])

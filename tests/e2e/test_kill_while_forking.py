@@ -44,7 +44,7 @@ DEATHS = (
 )
 
 
-# Tells what it finds of the conversation before.
+# Prints the conversation that it finds.
 _LOOK = """
 import json, os, pathlib, stat, sys
 told = json.load(sys.stdin)

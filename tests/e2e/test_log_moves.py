@@ -98,7 +98,7 @@ def test_a_server_does_not_start_while_a_file_is_imported(
 ) -> None:
     url = databases.create()
     with psycopg.connect(url) as importing:
-        # What an import holds from its first line to its last.
+        # Lock that an import holds from its first line to its last.
         importing.execute(LOCK)
         importing.execute("SELECT position FROM log_head FOR UPDATE")
         server = Server(tmp_path / "one", configuration(agent()), database_url=url)

@@ -39,7 +39,7 @@ class Breaking:
             for _ in range(TIMES):
                 pids = [row[0] for row in connection.execute(_BREAK).fetchall()]
                 threading.Event().wait(PAUSE_SECONDS)
-            # What is asked afterwards is to meet no connection that dies only then.
+            # Later requests must not use a connection that dies only then.
             wait_for(
                 "the last ones to be gone",
                 lambda: not connection.execute(_STILL_THERE, [pids]).fetchall(),

@@ -63,7 +63,7 @@ AT_THE_WORKSPACE = [*STARTED, *WORKSPACE, *RESUMED_PREPARATION, *WORKSPACE, *FIL
 AT_THE_FILES = [*STARTED, *WORKSPACE, *FILES_BEGUN, *RESUMED_PREPARATION, "StepBegun:attachments"]
 MADE = [*STARTED, *WORKSPACE, *FILES_BEGUN]
 
-# What is recorded in one append with one of these is not named again.
+# Events appended together with one of these are not listed again.
 MOMENTS = {
     "before StepBegun:workspace": AT_THE_REQUEST,
     "after StepBegun:workspace": AT_THE_WORKSPACE,
@@ -179,7 +179,7 @@ FOLDER = ["porter", "porter/desk"]
 FILES = 6
 """Number of entries with both files: a manifest, and the three folders above."""
 
-# Where it dies one time after the other, what is left then, and what was recorded last.
+# The moment of each kill, whether files are left, and the last recorded event.
 DEATHS = [
     ("before SpawnRefused", True, FOLDER, "StepBegun"),
     ("after SpawnRefused", True, FOLDER, "SpawnRefused"),
@@ -196,7 +196,7 @@ DEATHS = [
 def test_undoing_goes_on_however_often_it_is_killed(porter: Server) -> None:
     key = "undone"
     porter.die_during("after step:attachments", **with_files(key))
-    # Nobody can write them once more.
+    # They cannot be written again.
     porter.ask_database("DELETE FROM staged_files")
     for moment, are_there, folder, last in DEATHS:
         porter.die_again(moment)
@@ -217,7 +217,7 @@ def test_undoing_goes_on_however_often_it_is_killed(porter: Server) -> None:
     ("moment", "story", "how"),
     [
         ("after step:attachments", [*ALL_MADE, *RESUMED_AT_FILES], ["undone", "undone"]),
-        # Nobody had said that the folder was made, and yet it is the run's.
+        # No event says that the folder was made, but it belongs to the run.
         (
             "after step:workspace",
             [*ALL_MADE[:4], RESUMED_AT_FILES[0], *ALL_MADE[3:]],
@@ -265,14 +265,14 @@ def test_what_others_put_into_workspace_stays(porter: Server, planted: str, tmp_
 def test_spawn_is_stopped_before_anybody_resumes_it(porter: Server) -> None:
     body = with_files("stopped")
     porter.die_during("after step:workspace", **body)
-    # The lease of the dead one runs on: nobody resumes what it held.
+    # The lease of the dead server is still valid: no server resumes its runs.
     porter.ask_database("UPDATE holders SET until = until + interval '1 hour'")
     porter.start()
     requester = body["requester"]["sessionKey"]
     run_id = porter.preparing(requester)
     stopped = porter.http.post(f"/v1/runs/{run_id}/stop", json={})
     assert stopped.json() == {"runId": run_id, "wasOver": False}
-    # Whoever makes a folder may be at it for a while; the slot is free at once.
+    # The folder may take a while to make; the slot is free at once.
     assert porter.session(requester)["activeChildren"] == 0
     assert porter.steps(run_id)[-1] == "SpawnRefused"
     wait_for("it to be undone", lambda: porter.steps(run_id)[-1] == BOTH_UNDONE[-1])
@@ -282,7 +282,7 @@ def test_spawn_is_stopped_before_anybody_resumes_it(porter: Server) -> None:
     answer = porter.spawn_again(**body)
     assert (answer.status_code, answer.json()["rule"]) == (422, "stopped")
     assert left_in_homes(porter) == []
-    # Nobody here prepared it: what was set aside is swept away now and then, and at a start.
+    # No server here prepared it: staged files are removed now and then, and at a start.
     porter.stop()
     porter.start()
     require_nothing_left(porter)

@@ -61,7 +61,7 @@ def test_queued_run_gets_secret_of_its_own_file(server: Server) -> None:
     server.began(running)
     queued = spawned(server)
     assert server.run(queued)["status"] == "queued"
-    # Everything stands at another place of the file now.
+    # Every key is at another place of the file now.
     server.reload(values(server.folder, agent("newcomer"), word=NEW_WORD))
     afterwards = spawned(server)
     server.let_go(running)

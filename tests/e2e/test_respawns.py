@@ -138,7 +138,7 @@ def test_scripts_that_are_not_on_record_are_named(server: Server) -> None:
     before = calls(server)
     assert respawned(server, run_id, scripts="again")["outcome"] == "success"
     assert calls(server) == before + 1
-    # A priority is no part of what a script said.
+    # A priority is no part of a script's output.
     configure(server, priority=7, position="prepend")
     assert respawned(server, first, scripts="recorded")["outcome"] == "success"
     assert calls(server) == before + 1
@@ -235,7 +235,7 @@ def test_killed_respawn_goes_on_with_what_was_recorded(server: Server, moment: s
     changes = {"task": "once more", "cleanup": "delete", "label": moment}
     body = {"scripts": "recorded", "transcript": {"upTo": 1}, "changes": changes}
     killed(server, moment, first, **body)
-    # What it said is used again, though it is not there any more.
+    # Its recorded output is used again, although the script is gone.
     (server.folder / "who.sh").unlink()
     server.restart()
 

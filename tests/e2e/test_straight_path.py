@@ -65,7 +65,7 @@ def test_script_sends_alias_to_its_parent(server: Server) -> None:
     prompt = server.prompt(run_id)
     message = prompt["message"]
     assert message.index("You are the steward.") < message.index("open the gates")
-    # The agent prints what it was given.
+    # The agent prints its input.
     assert run["resultText"] == f"{prompt['systemPrompt']}\n\n{message}".strip()
 
 

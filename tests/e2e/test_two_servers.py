@@ -48,7 +48,7 @@ def test_a_server_that_slept_past_its_lease_lets_go_of_what_others_took(
             assert (run["outcome"], run["error"].partition(":")[0]) == ("error", "interrupted")
         finally:
             mortal.process.send_signal(signal.SIGCONT)
-        # It may not say a word about the run any more, and what it still executes is killed.
+        # It may record nothing more about the run, and its child is killed.
         wait_for("the child to be killed", lambda: not is_alive(pid), seconds=10)
         assert survivor.events(run_id).count("RunEnded") == 1
         assert len(survivor.inbox(key)) == 1
@@ -88,7 +88,7 @@ def test_a_server_takes_over_from_one_that_was_killed(mortal: Server, survivor: 
         run_ids = [run["runId"] for run in survivor.inbox(KEY)]
         assert sorted(run_ids) == sorted([*running, queued, preparing])
         assert survivor.session(KEY)["activeChildren"] == 0
-        # The database goes on for the one that is left, and ends with the last one.
+        # The database keeps running for the remaining server, and ends with the last one.
         assert answers(Home.at(postgres).conninfo())
     assert server_is_gone(postgres)
     with pytest.raises(psycopg.OperationalError):

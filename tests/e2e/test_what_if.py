@@ -74,7 +74,7 @@ def story_configuration(folder: Path) -> dict[str, Any]:
     for name in ("here", "there"):
         (folder / name).mkdir()
     text = '{"message": "routed", "note": "a note", "agent": "editor", "other": "writer"}'
-    # It names another agent to whoever is of agent `lead`.
+    # It names another agent if an argument contains `lead`.
     names = """case "$*" in *lead*) echo '{"message": "m", "agent": "writer"}';;"""
     split = script("split", f"""{names} *) echo '{{"message": "m"}}';; esac""")
     held = scripted(steps=[{"afterMs": 86_400_000}])
@@ -231,7 +231,7 @@ CHANGES: dict[str, tuple[Change, Verdicts]] = {
         | {INNER: "different-plan"},
     ),
     "first not allowed": (
-        # What the one that is refused shares is in the prompt of all that come after it.
+        # The shared keys of the refused run are in the prompts of all later ones.
         subagents(allowAgents=["editor", "lead", "routed", "late", "sleeper", "isolated"]),
         all_are("newly-refused", "a", *OF_A, "more of a", *NAMED, INNER)
         | all_are("not-replayable", "is told of the goal", "leads", *BELOW_LEAD, *ROUTED)
@@ -323,7 +323,7 @@ def test_verdicts_are_what_spawning_anew_gives(
         if given[task] == "not-replayable":
             continue
         came = real_verdict(then, now)
-        # Of a refusal the rule is told if it is another one.
+        # The verdict names the rule of a refusal only if it changed.
         rule = found["rule"] or then["rule"]
         is_refused = now is not None and now["run"]["stage"] == "refused"
         if given[task] != came or (now is not None and is_refused and now["rule"] != rule):

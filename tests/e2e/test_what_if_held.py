@@ -112,7 +112,7 @@ def command(server: Server, *words: str) -> "subprocess.Popen[str]":
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # Whoever runs the tests in the background may have the signal ignored for all below.
+        # If the tests run in the background, child processes may inherit the signal as ignored.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
 
@@ -138,7 +138,7 @@ def test_question_too_many_is_told_when_to_ask_again(server: Server) -> None:
         problem = problem_of(answer, 429, "what_if_busy")
         assert answer.headers["retry-after"] == "1"
         assert (problem["retryable"], problem["retryAfterMs"]) == (True, 1000)
-        # What is wrong with a question is said all the same, and takes no place.
+        # A wrong request is still refused, and takes no place.
         problem_of(server.http.post("/v1/what-if", json={}), 422, "invalid_request")
         with command(server, "--set", "/tools={}") as refused:
             shown, errors = refused.communicate(timeout=SECONDS_MAX)

@@ -165,7 +165,7 @@ def test_a_spawn_whose_requester_is_another_than_was_assumed_goes_on_from_its_re
         for index, transaction in enumerate(transactions)
         if "SpawnRequested" in types(transaction)
     ]
-    # The end of the first may come with the request, or between it and what follows.
+    # The end of the first run may come with the request, or before the next event.
     assert types(transactions[places[1]])[:3] in (
         ["SpawnRequested", "ChildAdmitted"],
         ["SpawnRequested", "ChildAdmitted", "RunEnded"],

@@ -415,7 +415,7 @@ PROBLEMS: list[tuple[int, dict[str, Any], str]] = [
         "Add it to agents.list; rule: agent.known; code: spawn_error",
     ),
     (422, {"detail": "Add it to agents.list."}, "Add it to agents.list."),
-    # A fault is told once, by the name of its argument.
+    # A fault is reported once, by the name of its argument.
     (
         422,
         {"detail": "/label: is too long", "errors": [LABEL, TASK]},

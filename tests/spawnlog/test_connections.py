@@ -175,7 +175,7 @@ async def test_too_long_answer_is_not_read(
             await client.head()
 
 
-# What waits in another thread cannot be woken: there it ends with the time of its request.
+# A wait in another thread cannot be woken: it ends with the timeout of its request.
 @pytest.mark.parametrize("served", [AsyncClient], ids=["awaits"], indirect=True)
 async def test_closed_client_waits_for_nobody(served: Serving) -> None:
     async with served(b"") as (seen, client):

@@ -27,7 +27,7 @@ def client(server: Server) -> Any:
     from aiopenapi3 import OpenAPI  # type: ignore[import-untyped]
 
     document = server.http.get("/openapi.json").json()
-    # What a description without servers means by itself, this library wants to be told.
+    # This library needs the default servers of a description spelled out.
     described = {**without_lengths_of_ids(document), "servers": [{"url": "/"}]}
     made: Any = OpenAPI(f"{server.url}/openapi.json", described, session_factory=httpx2.Client)
     made.authenticate(bearer=server.token)

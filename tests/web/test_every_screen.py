@@ -170,7 +170,7 @@ def test_each_shows_data_above_the_fold(
     with watched_context(browser, record.server.url, token=record.server.token) as (context, _):
         page = context.new_page()
         page.set_viewport_size({"width": width, "height": height})
-        # The tabs of a run are below what came of it, and an editor is below its choices.
+        # The tabs of a run are below its outcome, and an editor is below its choices.
         screens = [screen for screen in record.screens if not re.search("part=|try=", screen.view)]
         for screen, is_then in itertools.product(screens, (False, True)):
             at = f"{'&' if '?' in screen.view else '?'}at=pos:{record.position}" if is_then else ""

@@ -124,7 +124,7 @@ def test_on_every_view_it_is_text_and_nothing_else(page: Page, hostile: HostileR
         expect(page.get_by_role("main")).to_contain_text(text)
         expect(page.get_by_text("Reading …")).to_have_count(0)
         found = faults_of_texts(page)
-        # It still takes what one asks of it.
+        # The page still takes keys.
         page.keyboard.press("?")
         expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
         if found:

@@ -25,7 +25,7 @@ def server() -> Iterator[Server]:
             generate(database.conninfo, events=EVENTS, seed=1)
         finally:
             database.close()
-        # What was generated was decided by a configuration of its own: it is only looked at.
+        # The generated log was decided by its own configuration, so it is only read.
         with running_server(place, configuration=CONFIGURATION) as server:
             yield server
 

@@ -361,7 +361,7 @@ def test_a_key_right_behind_a_dialog_that_closes_is_taken(window: Page) -> None:
     expect(window.get_by_role("row").nth(1)).to_be_visible()
     window.keyboard.press("?")
     expect(window.get_by_role("dialog", name="Keys")).to_be_visible()
-    # For a moment the focus is still on what was in it.
+    # For a moment the focus is still on an element in it.
     window.evaluate(
         "() => { const dialog = document.querySelector('dialog'); dialog.close();"
         " const key = { key: 'ArrowLeft', shiftKey: true, bubbles: true };"

@@ -68,7 +68,7 @@ def test_the_page_alone_leads_to_the_wrong_configuration_and_what_it_did(
     expect(refusal).to_contain_text("writer")
     expect(refusal).to_contain_text(f"under configuration {WRONG_REVISION}.")
     picture(window, folder, "run")
-    # What that configuration says otherwise than the one before it.
+    # The differences of that configuration from the one before it.
     window.get_by_role("button", name="Back to live").click()
     window.get_by_role("link", name="Configuration", exact=True).click()
     window.get_by_role("grid", name="Revisions").get_by_role(

@@ -104,7 +104,7 @@ def test_the_story_of_time_travel_is_walked_by_keys_alone(page: Page, server: Se
     expect(rows).to_have_count(6)
     expect(page.get_by_role("note")).to_contain_text("This is the past")
 
-    # What changed, and what did that: between two moments, in a run, beside another run.
+    # Changes and their events: between two moments, in a run, beside another run.
     keys.press("l", "g", "d", "/")
     keys.type("run:nap-1@queued", then="Tab")
     keys.type(THEN)
@@ -135,7 +135,7 @@ def test_the_story_of_time_travel_is_walked_by_keys_alone(page: Page, server: Se
     keys.use(page.get_by_role("link", name="late", exact=True), by="Shift+Tab")
     expect(page.get_by_text("5 of 5 children are active").first).to_be_visible()
 
-    # What would have been decided otherwise: one value, then a text of one's own.
+    # Decisions that would differ: with one value, then with an edited text.
     keys.press("g", "w", "/")
     keys.type(CAP, then="Tab")
     keys.type("2")

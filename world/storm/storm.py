@@ -212,7 +212,7 @@ class Storm:
             return subprocess.Popen(
                 [sys.executable, "-m", module, order],
                 cwd=PROJECT,
-                # Who is killed leaves the socket of its line there.
+                # A killed process leaves the socket of its line behind.
                 env={**os.environ, "TMPDIR": str(self._folder)},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

@@ -27,7 +27,7 @@ LATE_ROWS = 0.05
 LATE_SECONDS_MAX = 0.02
 GROWTH_SECONDS_MAX = 30.0
 
-# Whoever commits may have to wait at the very end, everything written and nothing to be seen yet.
+# A commit may have to wait at its very end, with everything written and nothing visible yet.
 # The rows for reading wait too, for a log that commits them by themselves.
 _LATE = f"""
 CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN

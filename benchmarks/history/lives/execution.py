@@ -86,7 +86,7 @@ def executed(society: Society, child: Child, run: Run, works: Life[None] | None)
             society.scheduler.begin(works)
         yield from _work(society, run, until)
     except Rejected:
-        # Told to stop before it started.
+        # Stopped before it started.
         pass
     yield from _yielded(society, child, society.log.runs[run.run_id])
     yield Wait(0.05)

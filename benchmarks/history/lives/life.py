@@ -178,7 +178,7 @@ def _said(
                 siblings.append(child)
             yield from _lives(society, child, run)
     except Rejected:
-        # Somebody below is at work again, or the session was closed meanwhile.
+        # A descendant is active again, or the session was closed meanwhile.
         pass
     finally:
         society.busy_lives -= 1

@@ -321,7 +321,7 @@ async def test_effect_without_room_holds_up_only_its_own_kind(
     }
 
 
-# Due by the clock of the log, whatever the server's own says.
+# Due by the clock of the log, not by the server's own.
 
 WEBHOOK = {"id": "gateway", "url": "http://gateway.test/", "secrets": ["whsec_" + "A" * 43 + "="]}
 

@@ -110,7 +110,7 @@ class WatchedLog:
         before = await self.running.log.head()
         appended = await self.running.log.submit(submission)
         await self.note(before)
-        # Behind what was asked while the log stands there, and changes none of those answers.
+        # Recorded after the requests above: it changes none of their answers.
         await self._say_something(appended.runs)
         self._commits += 1
         if self._commits % COMMITS_OF_A_REVISION == 0:

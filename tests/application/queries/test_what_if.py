@@ -232,7 +232,7 @@ async def test_it_runs_and_writes_nothing(
     ((database,),) = await running.ask("SELECT current_database()")
     await running.ask(f'ALTER DATABASE "{database}" SET default_transaction_read_only = on')
     async with running_on(running.url) as second_log:
-        # Whatever it asks on these connections is refused when it writes.
+        # Writes on these connections are refused.
         with pytest.raises(ReadOnlySqlTransaction):
             await second_log.ask("DELETE FROM contents")
         services = queries_on(second_log, tmp_path)

@@ -189,7 +189,7 @@ async def test_an_undoing_that_fails_is_tried_again_later_by_one_server_at_a_tim
     step.may_go_on.clear()
     spawning = asyncio.create_task(workshop.spawn())
     run = await step.begun()
-    # Nobody can write them any more.
+    # They can no longer be written.
     await workshop.staged.drop(run.run_id)
     step.may_go_on.set()
     refused = await spawning
@@ -221,7 +221,7 @@ async def test_the_last_failure_is_told_with_the_run_and_each_with_its_event(
     step.may_go_on.clear()
     spawning = asyncio.create_task(workshop.spawn())
     run_id = (await step.begun()).run_id
-    # Nobody can write them any more.
+    # They can no longer be written.
     await workshop.staged.drop(run_id)
     step.may_go_on.set()
     await spawning

@@ -269,7 +269,7 @@ def test_list_of_more_than_fifty_is_a_mistake() -> None:
         Configuration.model_validate(agents(several(51)))
 
 
-# Faults of values are in plain words, whatever the library says.
+# Faults of values are in plain words, not in those of the library.
 
 
 def refuse(_: object) -> None:

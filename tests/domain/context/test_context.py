@@ -168,7 +168,7 @@ def test_unusable_file_is_warned_with_advice() -> None:
     )
 
 
-# Whether a child begins with the conversation of who asked for it.
+# Whether a child starts with its requester's conversation.
 
 FORK = ContextRequest("fork", is_explicit=False)
 

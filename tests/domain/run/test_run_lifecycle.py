@@ -221,7 +221,7 @@ def test_architecture_page_shows_the_lifecycle_of_the_code() -> None:
     assert shown == f"```mermaid\n{mermaid()}\n```", "run: make docs"
 
 
-# Whatever is asked of a tree of runs, in whatever order: what holds all along its log.
+# Invariants of a tree of runs under random commands in any order.
 
 
 TestLives = Lives.TestCase

@@ -138,7 +138,7 @@ def test_stop_read_before_the_session_is_read_again() -> None:
     assert log.counted("main") == ["scout"]
 
 
-# Runs by which sessions go on, and the sessions above and below them: who counts and who waits.
+# Runs that continue sessions, and the sessions above and below: which count, and which wait.
 
 
 def test_message_is_refused_while_requester_is_announced() -> None:

@@ -144,7 +144,7 @@ def test_it_is_what_would_have_been_lived(agent_ids: tuple[str, ...], now: tuple
     ]
 
 
-# One that cannot be decided.
+# A decision that cannot be replayed.
 
 
 def decided(*verdicts: Verdict, refused_by: tuple[str | None, ...] = ()) -> list[Verdict]:

@@ -169,7 +169,7 @@ def test_preparation_is_rolled_back_if_child_never_starts(
     for call in outside.calls("rollbackSubagentSpawn"):
         assert call.key == f"{run_id}:context_engine:undo"
         assert call.event == {**prepare.event, "preparation": "take-back-7"}
-    # Nobody is told twice that it is over.
+    # The end is announced once.
     keys = [call.key for call in outside.calls("subagentEnded") if run_id in call.key]
     assert keys == [f"{run_id}:thread_binding:undo"]
     server.run(first, "announced")
@@ -199,7 +199,7 @@ def test_stopped_spawn_is_answered_while_hook_is_asked(
     assert answer is not None
     assert (answer.status_code, answer.json()["rule"]) == (422, "stopped")
     require_no_children(server, body)
-    # Whoever was asked may still be at it, so it is undone later.
+    # The hook may still be working, so the undo comes later.
     assert server.steps(run_id)[-2:] == [f"StepBegun:{step}", "SpawnRefused"]
     assert step in {item["step"] for item in server.run(run_id)["undoing"]}
     outside.let_go()
@@ -216,7 +216,7 @@ def test_stopped_spawn_gives_up_its_thread(server: Server, outside: HookServer) 
     outside.let_go()
     aside.answer()
     assert server.wait_steps(run_id, UNBOUND)[-2:] == ["SpawnRefused", UNBOUND]
-    # It may have been bound, so it is told once the hook can answer no more.
+    # The thread may be bound, so its end is reported after the hook's deadline.
     assert asked(outside, run_id)[1:] == [("subagentEnded", "thread_binding:undo")]
 
 
@@ -234,7 +234,7 @@ def test_child_in_thread_begins_with_conversation(server: Server, outside: HookS
     assert entries_of(server.http, first["runId"])[1 : len(KEPT) + 1] == KEPT
     story = [step for step in server.steps(first["runId"]) if step.startswith("StepTaken")]
     assert story == [f"StepTaken:{item}" for item in (STEPS[0], "context_fork", STEPS[1])]
-    # A respawn has a thread of its own, and begins with what that one began with.
+    # A respawn has its own thread, and starts with the same input as the original.
     again = server.http.post(
         f"/v1/runs/{first['runId']}/respawn", json={"transcript": {"upTo": 2}}
     ).json()

@@ -82,7 +82,7 @@ def test_of_many_messages_one_is_taken(server: Server, twin: Server, servers: in
     queue = [run["runId"] for run in server.session(key)["queue"]]
     assert sorted(queue) == sorted(run["runId"] for run in waiting)
     server.began(taken)
-    # Each has its answer under its key, the one that was taken and those that wait.
+    # Each request has its answer under its key: the accepted one and the queued ones.
     for number, answer in enumerate(answers):
         again = send(number)
         assert (again.status_code, again.json()) == (answer.status_code, answer.json())
@@ -279,7 +279,7 @@ def test_killed_message_is_taken_once(server: Server, outside: HookServer, momen
     third = server.continued(second, "and at last?")
     output = reply(server, third)
     assert output["attachments"]
-    # What it said before it was killed may not have been written down.
+    # Its last messages before the kill may be lost.
     assert MESSAGE in output["history"] or run["outcome"] == "error"
     server.stop_session(key)
     reasons = require_put_away(server, outside, name, key, third, second, first)

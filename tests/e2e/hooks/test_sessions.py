@@ -76,7 +76,7 @@ def test_session_takes_messages_until_it_is_stopped(server: Server, outside: Hoo
     server.wait_steps(third, "hook:subagentEnded:done")
     assert ends_told(outside, key) == [(third, "session-delete")]
     assert [call.hook for call in outside.calls()].count("subagentSpawned") == 1
-    # What was answered before is answered so still.
+    # A repeated request gets the same answer.
     assert server.stop_session(key) == answer
     again = server.send(first, "the second chapter", key="second")
     assert (again.status_code, again.content) == (201, sent.content)
@@ -153,7 +153,7 @@ def test_files_stay_until_session_is_put_away(server: Server) -> None:
         assert reply(server, run_id)["attachments"] == NAMES
         assert f".openclaw/attachments/{first}" in server.prompt(run_id)["systemPrompt"]
     assert staged(server) == 0
-    # Somebody takes them away for a while.
+    # The files are moved away for a while.
     aside = place.rename(place.with_name("aside"))
     run = server.run(server.continued(first, "and again"), "announced")
     assert (run["outcome"], run["error"]) == (
@@ -264,7 +264,7 @@ def test_child_begins_with_what_every_run_of_its_requester_said(
     server.run(second, "announced")
     inherited = ["before: one", "after: one", "before: two"]
     assert spoken(server, heir) == [*inherited, "before: three", "after: three"]
-    # What it took over is also what its own session begins with.
+    # Its own session also starts with the inherited entries.
     again = server.continued(heir, "four")
     before = json.loads(server.note(f"{again}.began"))
     assert before == [*inherited, "before: three", "after: three"]
@@ -325,7 +325,7 @@ def test_killed_stop_of_root_session_stops_its_children(server: Server) -> None:
     assert (response.json()["runId"], response.json()["closed"]) == (None, False)
     for run_id in (first, second):
         assert server.run(run_id, "announced")["outcome"] == "stopped", run_id
-    # Once it was answered, a repeat stops nobody any more.
+    # After the answer, a repeat stops no run.
     third = server.accepted(**body)
     server.began(third)
     again = stop(server, path)
@@ -337,7 +337,7 @@ def test_killed_stop_of_root_session_stops_its_children(server: Server) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("occupation", ["session", "run"])
 def test_killed_stop_reaches_those_below(server: Server, occupation: str) -> None:
-    # The lane of depth 2 is taken by the child of somebody else.
+    # The child of another session holds the lane of depth 2.
     _, second_key = boss(server, f"occupied-{occupation}")
     server.began(second_key)
     first, below = boss(server, f"below-{occupation}")

@@ -146,7 +146,7 @@ def test_run_that_waited_in_vain_is_told_of_once(server: Server, outside: HookSe
     assert not {"RunQueued", "RunStarted", f"hook:{TOLD}:done"} & set(story)
     (text,) = [run["text"] for run in server.inbox("agent:main:waits") if run["runId"] == late]
     assert f'it was not started: its dependency "held" (run {held}) was stopped' in text
-    # Whoever bound the thread is told once that there is no child.
+    # The hook that bound the thread is notified once that there is no child.
     ends = [call for call in outside.calls("subagentEnded") if call.event["runId"] == late]
     assert len(ends) == 1
 

@@ -161,7 +161,7 @@ def test_parked_announcement_is_told_and_redriven(server: Server, outside: HookS
     assert len(outside.calls("all")) == ATTEMPTS_MAX
     (parked,) = server.payloads(run_id, "EffectParked")
     assert (parked["attempts"], parked["reason"]) == (ATTEMPTS_MAX, "attempts")
-    # Its reader had taken it, and is told that it did not arrive.
+    # Its reader had acknowledged it, and is notified that the delivery failed.
     assert (entry["acknowledgedAt"], own["error"]) == (None, "the webhook responded with HTTP 500")
     after = {"after": entry["position"] - 1}
     assert server.http.get(path, params=after).json()["items"] == [entry]
@@ -227,7 +227,7 @@ def test_announcement_waits_for_webhook_that_is_taken_away(
     outside.replies("all", Reply(503, headers={"Retry-After": "2"}))
     run_id, key = spawned(server, "taken-away", **ORIGIN)
     outside.called("all")
-    # The one that wants to be left alone holds up no other.
+    # The receiver that asks for a pause delays no other.
     delivery(server, key, "discord", "delivered")
     with server.configured(without_webhooks):
         _, own = delivery(server, key, "all", "parked")
@@ -301,7 +301,7 @@ def test_killed_redrive_arrives(server: Server, outside: HookServer, moment: str
     server.wait_death()
     server.restart()
     if moment.startswith("before"):
-        # Nothing was recorded, and nobody was told that it was.
+        # Nothing was recorded, and the caller got no answer.
         assert redrive(server, run_id).is_success
     delivery(server, key, "all", "delivered")
     assert len(server.payloads(run_id, "EffectRedriven")) == 1
@@ -328,7 +328,7 @@ def test_killed_redrive_of_several_is_recorded_whole_or_not_at_all(
     server.restart()
     redriven = [len(server.payloads(run_id, "EffectRedriven")) for run_id, _ in made]
     assert redriven == [int(moment.startswith("after"))] * len(made)
-    # The same request says what was done, or does it.
+    # A repeat returns the recorded answer, or does the work.
     answer = server.http.post(path, json=body, headers=headers).json()
     runs = {run_id for run_id, _ in made}
     assert runs <= {announcement["runId"] for announcement in answer["redriven"]}

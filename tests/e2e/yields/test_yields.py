@@ -109,7 +109,7 @@ def test_a_message_to_one_that_waits_is_taken_at_once(server: Server) -> None:
     assert turn(server, "asked", 2) == "how far are you?"
     second = answer.json()["runId"]
     server.run(second, "ended")
-    # Its child is at work still: it is announced when that is done, with what it found.
+    # Its child is still active: it is announced with the child's findings when that is done.
     assert server.run(second)["stage"] == "ended"
     server.touch("asked.go")
     (entry,) = announcements(server, "asked")
@@ -177,7 +177,7 @@ def test_a_yield_survives_a_kill(server: Server, moment: str, event: str) -> Non
     woken = [run for run in runs if run["cause"] == "wake"]
     reports = [report for run in woken for report in reports_in(server, str(run["runId"]))]
     assert max(Counter(reports).values(), default=0) <= 1, "a report was told twice"
-    # Whatever died with the server, its requester has heard of the end of the session, once.
+    # After any kill of the server, the requester gets the end of the session once.
     assert [run["announcement"]["state"] for run in runs].count("delivered") == 1
     if any(run["yielded"] for run in runs):
         assert reports or runs[-1]["outcome"] == "error"
@@ -270,7 +270,7 @@ def test_nests_that_yield_finish_though_a_server_is_killed(server: Server) -> No
         for completion in event["payload"]["completions"]
     )
     assert set(woken.values()) == {1}
-    # Of a nest that lost nobody each of the three orchestrators was woken once.
+    # If no run was lost, each of the three orchestrators was woken once.
     assert len(woken) >= 3 * (NESTS - len(lost))
     for name in names:
         (entry,) = announcements(server, name)

@@ -62,7 +62,7 @@ SPAWNS: st.SearchStrategy[Spawn] = _spawns(Spawn)
 
 
 def _sent(spawn: Spawn, is_paused: bool) -> Spawn:
-    # A session keeps its agent, whatever the request says.
+    # A session keeps its agent; the request cannot change it.
     return spawn.changed(is_paused=is_paused, agent_id=spawn.agent_id and "worker")
 
 

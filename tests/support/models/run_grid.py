@@ -4,7 +4,7 @@ Both tables are written by hand, not derived from the lifecycle, so that a chang
 Cells are only added: what an older lifecycle allowed must stay allowed.
 """
 
-# A dot is WrongStage, a word in capitals another refusal; each other word is what is recorded.
+# A dot is WrongStage, a word in capitals another refusal; other words are recorded events.
 COMMANDS_AT_STAGES = """
 stage                resume  resolve  prepare  begin   take    create  refuse  claim   start    stop    end   announce  ack      archive  undo    fail    told    untold  park    close   settle
 
@@ -63,7 +63,7 @@ refused              .       .        .        .       .       .       .       .
  awaiting            .       .        .        .       .       .       .       .       .        Ended   .     .         NO-INBOX .        .       .       .       .       .       Closing Queued
 """  # noqa: E501
 
-# Every cell in which an event may stand, and the stage that follows; all others are corrupt.
+# Every cell with an allowed event, and the next stage; all others are corrupt.
 EVENTS_AT_STAGES = """
 unborn            SpawnRequested            requested
 unborn            MessageReceived           requested

@@ -82,7 +82,7 @@ class Watched:
         page.on("dialog", lambda dialog: self.wrong.append(f"dialog: {dialog.message}"))
 
     def _hear(self, line: str) -> None:
-        # A browser says so of each request that nobody answers, or that is refused.
+        # A browser logs each request that is not answered, or refused.
         refusals = [f"with a status of {status}" for status in self.refusals]
         if self.may_be_away:
             refusals += ["Failed to load resource: net::", "with a status of 503"]

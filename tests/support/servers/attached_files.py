@@ -24,7 +24,7 @@ LISTED = [
     for name, body in CONTENTS.items()
 ]
 
-# Tells what it finds, and ends at once unless it is to wait for `<run id>.go`.
+# Prints the files that it finds, and ends at once unless it waits for `<run id>.go`.
 _LOOK = (
     AWAIT_FILE
     + """

@@ -16,7 +16,7 @@ def encoded(canary: str) -> Iterator[str]:
     """Yield encodings of a text: base64 at each offset, and a URL without plain characters."""
     yield "".join(f"%{byte:02x}" for byte in canary.encode())
     for around in range(3):
-        # The signs at both ends are also of what stands around it.
+        # The signs at both ends also occur in the surrounding text.
         inner = base64.b64encode((around * "x" + canary).encode()).decode()[4:-4]
         assert len(inner) >= 24
         yield inner

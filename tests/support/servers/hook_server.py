@@ -153,7 +153,7 @@ class _Handler(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length", "0"))
         sent = self.rfile.read(length)
         if len(sent) < length:
-            # Whoever asked died in the middle of it.
+            # The caller died in the middle of the request.
             self.close_connection = True
             return
         body = json.loads(sent)
@@ -174,7 +174,7 @@ class _Handler(BaseHTTPRequestHandler):
             if reply.status != 204:
                 self.wfile.write(output)
         except ConnectionError:
-            # Nobody waits for it any more.
+            # No caller waits for it any more.
             return
 
     def log_message(self, *_: object) -> None:

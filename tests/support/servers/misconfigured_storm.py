@@ -48,7 +48,7 @@ def storm_configuration(*allowed: str, width: int) -> dict[str, Any]:
 
 
 RIGHT = storm_configuration("writer", "reviewer", width=16)
-# Somebody widens the lane, and loses an agent on the way.
+# A change widens the lane, and drops an agent by mistake.
 WRONG = storm_configuration("writer", width=24)
 MENDED = storm_configuration("writer", "reviewer", width=24)
 

@@ -9,7 +9,7 @@ from tests.support.servers.configurations import agent, configuration, python
 from tests.support.servers.server import Server
 
 # A task is a list of steps: {"say": an entry}, {"spawn": a body}, {"note": name}, {"await": name},
-# {"pause": seconds}. What follows a spawn's answer is noted under the name of its step.
+# {"pause": seconds}. A spawn's answer is noted under the name of its step.
 _NARRATE = (
     AWAIT_FILE
     + ASK

@@ -45,7 +45,7 @@ def open_descriptors() -> set[str]:
         try:
             found.add(f"{name} {os.readlink(f'/proc/self/fd/{name}')}")
         except FileNotFoundError:
-            continue  # the one that listed them
+            continue  # the process that listed them
     return found
 
 

@@ -76,7 +76,7 @@ class ScriptServer:
             answering = self._answers.get(path) or _once(answer(b"", "404 Not Found"))
             await _while_there(answering(request, writer), reader)
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass  # Nobody waits for it any more.
+            pass  # No caller waits for it any more.
         finally:
             self._tasks.discard(task)
             writer.close()

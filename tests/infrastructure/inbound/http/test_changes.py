@@ -215,7 +215,7 @@ def test_tree_is_named_by_its_root(server: Server, path: str, query: dict[str, s
     answer = server.http.get(path, params={**query, "tree": child})
     assert pointers_of(problem_of(answer, 422, "invalid_request")) == ["/query/tree"]
     with server.with_token(server.secrets["one"]) as stranger:
-        # Whom it does not concern is not told what is a root.
+        # A token without access does not learn which session is a root.
         hidden = stranger.get(path, params={**query, "tree": child})
         assert hidden.status_code != 422, hidden.text
     if path in ("/v1/diff", "/v1/events/find"):

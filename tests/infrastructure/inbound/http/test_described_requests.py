@@ -129,7 +129,7 @@ def send(server: Server, case: Any) -> Any:
 
 
 CASES = [(name, "positive") for name in OPERATIONS]
-# What the schemas exclude is tried by the table of faults too.
+# The table of faults also tries values that the schemas exclude.
 CASES += [
     (name, "negative")
     for name, operation in OPERATIONS.items()

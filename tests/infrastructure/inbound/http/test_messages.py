@@ -63,7 +63,7 @@ def test_message_becomes_run_of_same_session(server: Server, first: dict[str, An
     types = [event["type"] for event in events]
     assert types[:3] == ["MessageReceived", "ContinuationPlanned", "RunQueued"]
     assert "and then?" not in str(events)
-    # Every run of a session stands for it.
+    # A message to any run of a session continues the session.
     third = send(server.http, first["runId"]).json()
     assert third["continues"] == result["runId"]
     server.run(third["runId"], "announced")
@@ -147,7 +147,7 @@ def test_refused_message_is_recorded_and_given_again(server: Server) -> None:
     assert (again.status_code, again.content, replayed(again)) == (403, answer.content, True)
     own = server.get(f"/v1/sessions/{first['childSessionKey']}")
     assert [run["runId"] for run in own["ownRuns"]] == [first["runId"]]
-    # The refused one stands for its session too, which goes on from the run that was not refused.
+    # A message to the refused run continues its session too, from the accepted run.
     taken = send(server.http, problem["runId"], key=a_key())
     assert (taken.status_code, taken.json()["continues"]) == (201, first["runId"])
     server.run(taken.json()["runId"], "announced")

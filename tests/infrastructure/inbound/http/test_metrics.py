@@ -96,7 +96,7 @@ def test_requests_are_counted_by_route(server: Server) -> None:
     for path in (f"/v1/runs/{run}", f"/v1/runs/{run}?at=0", "/v1/runs/nobody/events", "/nowhere/7"):
         server.http.get(path)
     server.http.post("/mcp", json={})
-    # Known paths, but by methods that none of them has, are not told apart.
+    # Known paths with methods that they do not have share one label.
     for path in ("/v1/spawns", "/v1/agents"):
         assert server.http.put(path).status_code == 405
 

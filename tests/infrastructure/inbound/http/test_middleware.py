@@ -353,7 +353,7 @@ async def test_error_has_position_of_the_log(
     running: RunningLog,
 ) -> None:
     async with running_on(running.url) as second_log:
-        # It hears nothing of the log any more, as one that is busy does for a moment.
+        # Its tail stops, as that of a busy server does for a moment.
         await second_log.tail.close()
         appended = await running.log.submit(observing(key("one")))
         assert second_log.tail.position < appended.position

@@ -163,7 +163,7 @@ def test_parts_of_every_source_cover_every_byte(
         assert order == [*scripts[:2], "task", *scripts[2:]]
         cut = truncated_preamble(PREAMBLE, PREAMBLE_CHARACTERS_MAX)
         assert result["preamble"] == f"[Session Context]\n[Context from parent agent]\n{cut}"
-        # What another child said, and nothing else, stands between marks.
+        # Only text of another child is between marks.
         marked = {name for name, text in parts if f"\n{BEGIN}\n" in text and f"\n{END}" in text}
         assert marked == {f"sharedContext:{label}" for label in found}
         if agent_id == "json":

@@ -192,7 +192,7 @@ def test_name_of_a_run_leads_to_its_session(server: Server) -> None:
         ]
         for answer in request:
             assert problem_of(answer, 404, "not_found")["detail"] == detail
-        # What a token does not see, it is not told.
+        # A token without access to the session gets the same plain refusal.
         with server.with_token(server.secrets["one"]) as second_client:
             problem = problem_of(second_client.get(place), 404, "not_found")
             assert problem["detail"] == f'there is no session "{name}" on record'

@@ -226,7 +226,7 @@ BODIES: Mapping[str, Any] = {
         "patch": [{"op": "add", "path": "/agents/defaults/subagents/allowAgents", "value": []}]
     },
 }
-# What changes something comes last, and stops come behind everything else.
+# Operations that change something come last, stops after all others.
 ORDER = sorted(
     OPERATIONS,
     key=lambda operation: (
@@ -249,7 +249,7 @@ SHOWN: Mapping[str, set[str]] = {
     "getSession": {"BEGIN-queued"},
     "listAnnouncements": ANNOUNCED,
     "listLedger": ANNOUNCED,
-    # The executor of an external run gets what its child is given.
+    # The executor of an external run gets the child's input.
     "claimRun": {
         f"{end}-{kind}" for end in ("BEGIN", "END") for kind in ("task", "shared", "address")
     },

@@ -173,11 +173,11 @@ def test_agent_of_filter_is_known_to_anybody(server: Server) -> None:
 
     narrow = of_agent("talker")
     assert of_agent(" TALKER ") == narrow > 0
-    # Nobody has it configured, and it was asked for.
+    # The agent is not configured, but a spawn requested it.
     server.spawn(session=session, agentId="ghost-of-this-test")
     assert of_agent("ghost-of-this-test") == 1
     config = {"agents": {"list": [{"id": "main"}, {"id": "tried"}]}}
-    # Nobody asked for it, and it is to be tried.
+    # No spawn requested it; only the candidate configures it.
     assert decisions(server, config=config, filter={"agentId": ["tried"]}) == 0
     # It is in no configuration that is tried, and in one on record.
     assert decisions(server, config=config, filter={"agentId": ["talker"]}) == narrow

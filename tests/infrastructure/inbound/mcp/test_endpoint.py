@@ -174,7 +174,7 @@ async def test_client_finds_its_task_after_a_kill(tmp_path: Path, made_data_dir:
         server.run(spawned["runId"], "started")
         server.kill()
         server.start()
-        # What had begun is not begun twice: the next server says how it ended.
+        # A started task is not started twice: the next server returns its end.
         async with mcp_client(server.url, server.token, transport="stdio") as client:
             waited = await values_of(client, "subagents_wait", timeoutSeconds=40)
         (done,) = waited["done"]

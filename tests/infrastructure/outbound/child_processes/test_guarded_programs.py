@@ -118,7 +118,7 @@ async def test_program_has_three_descriptors(run: Runner) -> None:
 async def test_program_has_default_signals_and_own_session(run: Runner) -> None:
     status = (await run("cat", "/proc/self/status")).stdout.decode()
     values = dict(line.split(":\t", 1) for line in status.splitlines())
-    # The C library keeps signals 32 and 33 for itself and lets nobody set them back.
+    # The C library reserves signals 32 and 33 and does not let programs reset them.
     reserved = 1 << 31 | 1 << 32
     assert int(values["SigIgn"], 16) & ~reserved == 0
     assert int(values["SigBlk"], 16) == 0

@@ -31,7 +31,7 @@ def with_runtime(runtime: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        # keys that nobody else has a say in
+        # keys without another source
         ("{spawnlog: {prot: 1}}", '1:13: spawnlog.prot: unknown key; did you mean "port"?'),
         ("{spawnlog: {data_dir: 'x'}}", '1:13: spawnlog.data_dir: unknown key; did you mean "dataDir"?'),
         ("{spawnlog: {zebra: 1}}", "1:13: spawnlog.zebra: unknown key"),
@@ -91,11 +91,11 @@ def with_runtime(runtime: dict[str, Any]) -> dict[str, Any]:
         ("{agents: {list: [{id: 'a'}, {id: 'A '}]}}", '1:34: agents.list[1].id: there is another agent "a"; ids must differ in more than case'),
         ("{agents: {list: [{id: 'my agent'}]}}", "1:23: agents.list[0].id: an agent id is 1 to 64 letters, digits, underscores and hyphens, the first a letter or digit"),
         ("{agents: {defaults: {model: {primery: 'x'}}}}", '1:30: agents.defaults.model.primery: unknown key; did you mean "primary"?'),
-        # what would silently be missing
+        # values that would silently be missing
         ("{$include: './a.json5'}", "1:2: $include: is not supported; put the content of the other file here"),
         ("{models: {providers: {$include: './a.json5'}}}", "1:23: models.providers.$include: is not supported; put the content of the other file here"),
         ("{channels: {x: {$secret: '/a'}}}", "1:17: channels.x.$secret: is allowed only in stored revisions; write the value or ${NAME}"),
-        # keys that stand twice, and lines
+        # duplicate keys, and lines
         ("{session: {scope: 'global',\n 'scope': 'global'}}", "2:2: session.scope: duplicate key"),
         ("{\n  agents: {\n    defaults: {\n      subagents: { maxSpawnDept: 2 },\n    },\n  },\n}", '4:20: agents.defaults.subagents.maxSpawnDept: unknown key; did you mean "maxSpawnDepth"?'),
         # agents that are keyed by their ids

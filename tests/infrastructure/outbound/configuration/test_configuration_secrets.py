@@ -63,7 +63,7 @@ def reference(pointer: str) -> dict[str, str]:
     return {"$secret": pointer}
 
 
-# What is replaced by a reference.
+# Values that are replaced by a reference.
 
 
 @pytest.mark.parametrize("name", SECRET_NAMES)

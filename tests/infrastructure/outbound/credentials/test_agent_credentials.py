@@ -215,7 +215,7 @@ async def test_no_thread_is_asked_without_a_file(
     assert (await folders.found(pinned, "helper")).profile_ids == ()
     assert await folders.credentials.environment(pinned, "helper") == {}
     assert request == []
-    # The main agent's file is one that the helper's profiles fall back to.
+    # The helper's profiles fall back to the main agent's file.
     folders.write("main", {"m": api_key("m", "${THERE}")})
     await folders.found(pinned, "helper")
     assert len(request) == 1

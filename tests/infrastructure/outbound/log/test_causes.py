@@ -20,7 +20,7 @@ async def test_end_of_stopped_run_names_the_wish(running: RunningLog, family: Lo
     before = family.run("scout")
     await family.tell("scout", ask.stop(reason=None), actor=OPERATOR)
     wish = await last(running, "StopRequested")
-    # What a caller asks from outside has no event as its cause.
+    # A request from outside has no event as its cause.
     assert (wish.provenance.actor.token, wish.provenance.causation) == ("operator", None)
     # Who ends it has not heard of the wish: the lock knows.
     family.runs[before.run_id] = before

@@ -236,7 +236,7 @@ def test_value_in_base64_is_masked(base: str, value: str) -> None:
     masking = Masker([value])
     for before, behind in AROUND[:: 4 if len(value) > 100 else 1]:
         text = BASES[base](f"{before}{value}{behind}".encode()).decode()
-        # A sign at each end may belong to what stands there, and lines are told as they end.
+        # A sign at each end may belong to the surrounding text; lines are masked as they end.
         few = 4 + len(before) + len(behind) + (4 if value is LONG_PEM else 0)
         few += 7 if "lines" in base else 0
         for way in ways(f"<{text}>"):
@@ -255,7 +255,7 @@ def test_value_in_url_is_masked(url: str, value: str) -> None:
     text = f"https://x/?q=100%&key={URLS[url](value)}&z=%20"
     for way in ways(text):
         result = way(masking).replace("%0A", "").replace("%0a", "").replace("\n", "")
-        # A long value is told of piece by piece.
+        # A long value is masked piece by piece.
         first, behind = result.index(REDACTED), result.rindex(REDACTED) + len(REDACTED)
         assert set(result[first:behind].split(REDACTED)) == {""}
         result = result[:first] + REDACTED + result[behind:]
@@ -338,7 +338,7 @@ def test_no_encoded_value_survives_in_pieces(
             continue
         text = BASES[base](before + content.encode() + behind).decode()
         result = shown_signs(in_pieces(masking, f" {text} ", size))
-        # What stands around it, a sign at each end, and few signs before the end of a line.
+        # The surrounding text, a sign at each end, and few signs before the end of a line.
         around = (len(before) + len(behind)) * 4 / 3 * (3 if "URL" in base else 1)
         assert len(result) <= around + 2 + 4 + 7, (result, text)
 

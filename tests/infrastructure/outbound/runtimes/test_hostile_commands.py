@@ -68,7 +68,7 @@ async def test_last_words_are_heard_by_a_busy_server(
     warm = launcher.fork_server_pid
     assert warm is not None
     session.go()
-    # In this thread on purpose: the loop stands still meanwhile.
+    # In this thread on purpose: it blocks the loop meanwhile.
     wait_for("the end of the child", lambda: not children(warm), seconds=10)
     entries, end = await all_of(session)
     assert text_of(entries) == "o" * 60_000

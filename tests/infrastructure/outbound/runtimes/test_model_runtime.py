@@ -363,7 +363,7 @@ async def test_launch_without_libraries_says_what_to_install(
         await ModelRuntimes().open(model_launch(NOBODY, model="m"))
 
 
-# Earlier turns: a child is told of its history, as far back as there is room.
+# Earlier turns: a child gets as much of its history as fits.
 
 
 def transcript(path: Path, *entries: Mapping[str, object]) -> str:

@@ -182,7 +182,7 @@ async def test_lookups_at_once_are_limited(monkeypatch: pytest.MonkeyPatch) -> N
     looking = [asyncio.create_task(lookups.resolve(name, 80)) for name in names]
     for _ in range(LOOKUPS_AT_ONCE_MAX):
         assert await asyncio.to_thread(begun.acquire, timeout=20)
-    # One that nobody waits for any more is under way all the same.
+    # An abandoned lookup continues.
     looking[1].cancel()
     await asyncio.wait({looking[1]})
     assert not begun.acquire(blocking=False)

@@ -307,7 +307,7 @@ async def test_input_comes_in_pieces_and_output_may_be_closed() -> None:
             relay.stdin.write(piece)
             await relay.stdin.drain()
         async with asyncio.timeout(30):
-            # What is no text is answered before the rest of the other line is there.
+            # A line that is no text is answered before the rest of the other line arrives.
             refused = json.loads(await relay.stdout.readline())
             assert (refused["id"], refused["error"]["code"]) == (None, -32700)
             relay.stdin.write(line[cut:])

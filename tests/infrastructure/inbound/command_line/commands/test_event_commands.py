@@ -179,7 +179,7 @@ def test_ctrl_c_ends_following_without_traceback(api: RecordedApi) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # Whoever runs the tests in the background may have the signal ignored for all below.
+        # If the tests run in the background, child processes may inherit the signal as ignored.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as process:
         try:

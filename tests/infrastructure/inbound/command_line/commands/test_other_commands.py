@@ -183,7 +183,7 @@ def test_all_parked_announcements_are_redriven(spawnlog: Command, api: RecordedA
 
 def test_unreachable_server_exits_5(spawnlog: Command) -> None:
     with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))  # bound and not listening: nobody answers
+        held.bind(("127.0.0.1", 0))  # bound and not listening: connections are refused
         url = f"http://127.0.0.1:{held.getsockname()[1]}"
         result = spawnlog("run", "list", "--url", url)
     assert result.exit_code == 5

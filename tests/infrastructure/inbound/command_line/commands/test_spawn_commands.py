@@ -50,7 +50,7 @@ def accepting(api: RecordedApi) -> RecordedApi:
     return api
 
 
-# What is sent, and what is shown of the answer.
+# Requests, and the printed answers.
 
 
 @pytest.mark.parametrize(

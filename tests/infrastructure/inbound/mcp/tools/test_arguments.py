@@ -89,7 +89,7 @@ UNUSABLE: dict[str, list[Any]] = {
         ({"names": "one"}, {"names": ["one"]}),
         ({"names": [" one ", "one"]}, {"names": ["one"]}),
         ({"moreNames": ["x"]}, {"moreNames": ["x"]}),
-        # What is of no use counts as left out.
+        # Useless values count as left out.
         *(({name: value}, {}) for name, values in UNUSABLE.items() for value in values),
     ],
 )

@@ -136,7 +136,7 @@ async def test_clock_is_not_ahead_by_the_wait_for_the_lock(running: RunningLog) 
     await observe(running.log, ["holder"])
     async with running.other() as second_log:
         result = await database_time(running)
-        # Its clock is behind the database's, as behind a failover.
+        # Its clock is behind the database's, as after a failover.
         second_log.tail.clock.note(result - timedelta(hours=1), asked_at=time.monotonic())
         task = asyncio.create_task(observe(second_log.log, ["asker"]))
         await time_passes(running, 10 * READ_LATE)

@@ -170,7 +170,7 @@ async def test_end_of_log_is_known_since_own_append(running: RunningLog) -> None
     async def one_is_known() -> bool:
         asked_at = time.monotonic()
         appended = await running.log.submit(observing(key(next(numbers))))
-        # Its caller may be answered before the tail is told.
+        # Its caller may get the answer before the tail is notified.
         await until(lambda: _is_at(running, appended.position), "the tail to know of it")
         return running.tail.end_since(asked_at) == appended.position
 

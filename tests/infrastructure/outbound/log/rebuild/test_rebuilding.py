@@ -200,7 +200,7 @@ async def test_pages_fold_to_the_same_rows_in_bounded_memory(
         table: [(span.row, span.from_position) for span in changes.opened]
         for table, changes in whole.rows.items()
     }
-    # What is in memory is not asked for, and what begins in a page neither.
+    # States in memory are not read again, nor are streams that begin in the page.
     assert (source.asked == 0) == (states_max == 1000)
 
 

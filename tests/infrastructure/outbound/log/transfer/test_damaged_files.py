@@ -115,7 +115,7 @@ def test_changed_event_is_named_by_line_and_position(
     at = data.draw(st.integers(0, len(line) - 2))
     line[at] = 0x21 if line[at] != 0x21 else 0x22
     fault = written.fault(sealed_anew(written.with_line(number - 1, bytes(line))))
-    # That a commit ended is held against the instants of the events behind it.
+    # The end of a commit is compared with the instants of later events.
     assert fault.line in (number, number + 1)
     assert fault.position in (number - 1, number)
 

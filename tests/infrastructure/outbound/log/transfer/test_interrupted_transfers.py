@@ -128,7 +128,7 @@ def test_resumed_export_has_no_text_erased_meanwhile(
     imported(database_url, whole_file)
     run_killed(EXPORT, database_url, file, "texts", 2_500)
     with psycopg.connect(database_url) as connection:
-        # The first text of all is in the part: they stand in the order of their ids.
+        # The first text is in the part: texts are in the order of their ids.
         row = connection.execute(
             "SELECT session_id, content_id::text FROM contents ORDER BY content_id LIMIT 1"
         ).fetchone()

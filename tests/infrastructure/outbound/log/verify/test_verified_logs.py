@@ -268,7 +268,7 @@ def test_process_goes_on_behind_its_last_range() -> None:
     queue = ranges.RangeQueue(spans)
     left, right = queue.take(after=0), queue.take()
     assert [next(left), next(right), next(left), next(right)] == [spans[n] for n in (0, 4, 1, 5)]
-    # Where it meets the other one it begins anew, in the middle of what is left.
+    # When it meets the other one, it starts again in the middle of the remaining ranges.
     assert [next(left), next(left), next(left)] == [spans[n] for n in (2, 3, 7)]
     assert [*right, *left] == [spans[6]]
 
