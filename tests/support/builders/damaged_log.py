@@ -32,7 +32,7 @@ TABLES = (
 )
 
 
-class ToldLog:
+class RepairableLog:
     """Log of a database, with damages and their verification."""
 
     def __init__(self, url: str, folder: Path) -> None:

@@ -14,7 +14,7 @@ from infrastructure.outbound.log.transfer import file_reader
 from infrastructure.outbound.log.transfer.line_file import LINE_BYTES_MAX, bounded_lines
 from infrastructure.outbound.log.transfer.lines import FILE_FORMAT, UnknownFileFormatError
 from infrastructure.outbound.log.transfer.verify_file import verify_file
-from tests.support.builders.damaged_log import ToldLog
+from tests.support.builders.damaged_log import RepairableLog
 from tests.support.builders.exported_logs import (
     WHOLE,
     exported,
@@ -80,7 +80,7 @@ def count(lines: list[bytes], name: bytes, by: int) -> bytes:
 
 @pytest.fixture(scope="module")
 def written(
-    story: ToldLog, databases: Databases, tmp_path_factory: pytest.TempPathFactory
+    story: RepairableLog, databases: Databases, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[WrittenLog]:
     file = tmp_path_factory.mktemp("written") / "log.ndjson"
     exported(story.url, file, **WHOLE)
@@ -283,7 +283,7 @@ NEXT_VERSION = "version = version + 1"
     ],
 )
 def test_events_that_do_not_follow_leave_nothing(
-    story: ToldLog, written: WrittenLog, tmp_path: Path, change: str, where: str
+    story: RepairableLog, written: WrittenLog, tmp_path: Path, change: str, where: str
 ) -> None:
     position = story.one(f"SELECT {where}")
     story.do(f"UPDATE events SET {change} WHERE position = {position}")

@@ -19,7 +19,7 @@ from infrastructure.outbound.log.transfer.import_log import FILLED
 from infrastructure.outbound.log.transfer.indexes import DroppedIndexes
 from infrastructure.outbound.log.transfer.lines import FILE_FORMAT
 from infrastructure.outbound.log.verify.verify import VerifyOrder, run_verification
-from tests.support.builders.damaged_log import ToldLog
+from tests.support.builders.damaged_log import RepairableLog
 from tests.support.builders.exported_logs import (
     WHOLE,
     exported,
@@ -57,7 +57,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def whole_file(story: ToldLog, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole_file(story: RepairableLog, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a log with every type of event, which no test changes."""
     path = tmp_path_factory.mktemp("whole") / "whole.ndjson"
     exported(story.url, path, **WHOLE)
@@ -65,9 +65,9 @@ def whole_file(story: ToldLog, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 @pytest.fixture
-def copy(database_url: str, tmp_path: Path) -> Iterator[ToldLog]:
+def copy(database_url: str, tmp_path: Path) -> Iterator[RepairableLog]:
     """Yield an empty log; assert that an imported one is right."""
-    yield ToldLog(database_url, tmp_path)
+    yield RepairableLog(database_url, tmp_path)
     order = VerifyOrder(state_file=tmp_path / "state.json")
     assert run_verification(database_url, order).difference is None
 
@@ -84,7 +84,7 @@ def fault_of(file: Path, old: bytes, new: bytes, *, without: int | None = None) 
 
 
 def test_copy_of_log_is_the_same(
-    told: ToldLog, whole_file: Path, copy: ToldLog, file: Path
+    intact_log: RepairableLog, whole_file: Path, copy: RepairableLog, file: Path
 ) -> None:
     # Those that a test makes have one id.
     copy.do("UPDATE log_head SET log_id = gen_random_uuid()")
@@ -96,7 +96,7 @@ def test_copy_of_log_is_the_same(
     done = imported(copy.url, whole_file, on_progress=note)
     assert all(lines <= total for lines, total in progress), progress
     assert min(done.seal.contents, done.seal.entries) > 1
-    assert tables_of(copy.url) == tables_of(told.url)
+    assert tables_of(copy.url) == tables_of(intact_log.url)
     left = "SELECT coalesce(to_regclass('rebuilding'), to_regclass('runs_next'))"
     assert copy.one(left) is None
     assert exported(copy.url, file, **WHOLE).seal == done.seal
@@ -108,7 +108,7 @@ def test_copy_of_log_is_the_same(
         (projection.name, projection.version) for projection in PROJECTIONS
     )
     due = copy.ask("SELECT run_id, is_archived FROM transcript_files")
-    ended = told.ask(
+    ended = intact_log.ask(
         "SELECT r.run_id, r.stage = 'archived' FROM runs r"
         " WHERE to_position = 4611686018427387904"
         " AND state::json -> 'transcript' ->> 'path' IS NOT NULL"
@@ -119,7 +119,10 @@ def test_copy_of_log_is_the_same(
 
 
 def test_rows_of_long_states_are_stored_early(
-    told: ToldLog, whole_file: Path, copy: ToldLog, monkeypatch: pytest.MonkeyPatch
+    intact_log: RepairableLog,
+    whole_file: Path,
+    copy: RepairableLog,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     waiting: list[int] = []
     store = FoldedRows.store
@@ -132,24 +135,26 @@ def test_rows_of_long_states_are_stored_early(
     monkeypatch.setattr(verify_file, "PAGE_EVENTS", 10)
     monkeypatch.setattr(import_log, "STATES_BYTES_MAX", 1)
     imported(copy.url, whole_file)
-    assert tables_of(copy.url) == tables_of(told.url)
+    assert tables_of(copy.url) == tables_of(intact_log.url)
     assert max(waiting) < 30
 
 
-def test_erased_texts_are_in_no_file(told: ToldLog, copy: ToldLog, file: Path) -> None:
-    session = told.one("SELECT session_id FROM contents WHERE kind = 'result' LIMIT 1")
-    run = told.one(
+def test_erased_texts_are_in_no_file(
+    intact_log: RepairableLog, copy: RepairableLog, file: Path
+) -> None:
+    session = intact_log.one("SELECT session_id FROM contents WHERE kind = 'result' LIMIT 1")
+    run = intact_log.one(
         "SELECT t.run_id FROM transcript_entries t JOIN runs r USING (run_id)"
         " WHERE session_id = %s LIMIT 1",
         session,
     )
     bodies = "SELECT body FROM contents WHERE session_id = %s"
-    texts = [text for (text,) in told.ask(bodies, session)]
+    texts = [text for (text,) in intact_log.ask(bodies, session)]
     for table in ("contents", "content_keys"):
-        told.do(f"DELETE FROM {table} WHERE session_id = %s", session)
-    exported(told.url, file, **WHOLE)
+        intact_log.do(f"DELETE FROM {table} WHERE session_id = %s", session)
+    exported(intact_log.url, file, **WHOLE)
     written = file.read_text("utf-8")
-    others = {text for (text,) in told.ask("SELECT body FROM contents")}
+    others = {text for (text,) in intact_log.ask("SELECT body FROM contents")}
     assert all(text not in written for text in texts if len(text) > 12 and text not in others)
     assert f'"{run}/1"' not in written
     found = verify_file.verify_file(file)
@@ -159,15 +164,17 @@ def test_erased_texts_are_in_no_file(told: ToldLog, copy: ToldLog, file: Path) -
     assert copy.one("SELECT count(*) FROM contents WHERE session_id = %s", session) == 0
 
 
-def test_export_has_no_secrets_unless_asked(told: ToldLog, copy: ToldLog, file: Path) -> None:
-    exported(told.url, file)
+def test_export_has_no_secrets_unless_asked(
+    intact_log: RepairableLog, copy: RepairableLog, file: Path
+) -> None:
+    exported(intact_log.url, file)
     written = file.read_bytes()
     assert b"spawnlog.export.content" not in written
-    keys = [bytes(key).hex().encode() for (key,) in told.ask("SELECT key FROM content_keys")]
+    keys = [bytes(key).hex().encode() for (key,) in intact_log.ask("SELECT key FROM content_keys")]
     assert keys
     assert not any(key in written for key in keys)
     imported(copy.url, file, without_texts=True)
-    assert tables_of(copy.url)["runs"] == tables_of(told.url)["runs"]
+    assert tables_of(copy.url)["runs"] == tables_of(intact_log.url)["runs"]
 
 
 RANGE = "holds a range of a log, but only a whole log can be"
@@ -186,17 +193,17 @@ RANGE = "holds a range of a log, but only a whole log can be"
     ],
 )
 def test_part_of_log_is_verified_and_not_imported(
-    told: ToldLog,
+    intact_log: RepairableLog,
     database_url: str,
     file: Path,
     order: dict[str, Any],
     without_texts: bool,
     refusal: str,
 ) -> None:
-    done = exported(told.url, file, **order)
+    done = exported(intact_log.url, file, **order)
     found = verify_file.verify_file(file)
     assert found.fault is None
-    assert found.last_position == (order.get("last") or told.last)
+    assert found.last_position == (order.get("last") or intact_log.last)
     assert found.events == done.seal.events == found.last_position - order.get("first", 1) + 1
     assert (found.counts.transcripts > 0) >= (order == {"has_transcripts": True})
     assert "has_contents" in order or b"content-key" not in file.read_bytes()
@@ -216,36 +223,36 @@ def test_part_of_log_is_verified_and_not_imported(
 def test_import_needs_an_empty_log(
     whole_file: Path, database_url: str, tmp_path: Path, change: str, refusal: str
 ) -> None:
-    ToldLog(database_url, tmp_path).do(change)
+    RepairableLog(database_url, tmp_path).do(change)
     before = tables_of(database_url)
     with pytest.raises(UserError, match=refusal):
         imported(database_url, whole_file)
     assert tables_of(database_url) == before
 
 
-def test_range_holds_its_texts_and_the_hash_before(told: ToldLog, file: Path) -> None:
-    done = exported(told.url, file, first=9, last=40, **WHOLE)
-    assert 0 < done.seal.contents < told.one("SELECT count(*) FROM contents")
+def test_range_holds_its_texts_and_the_hash_before(intact_log: RepairableLog, file: Path) -> None:
+    done = exported(intact_log.url, file, first=9, last=40, **WHOLE)
+    assert 0 < done.seal.contents < intact_log.one("SELECT count(*) FROM contents")
     lines = list(map(json.loads, file.read_text("utf-8").splitlines()))
     sessions = {line["sessionid"] for line in lines if line["type"] == "spawnlog.export.content"}
     keys = {line["id"] for line in lines if line["type"] == "spawnlog.export.content-key"}
     assert sessions <= keys
-    assert len(keys) < told.one("SELECT count(*) FROM content_keys")
+    assert len(keys) < intact_log.one("SELECT count(*) FROM content_keys")
     file.write_bytes(file.read_bytes().replace(b'"events":"32"', b'"events":"31"', 1))
     fault = fault_of(file, b'"after":"8"', b'"after":"9"', without=1)
     assert (fault.line, fault.position) == (2, 10)
 
 
 def test_each_event_of_a_tree_proves_its_bytes(
-    told: ToldLog, database_url: str, file: Path
+    intact_log: RepairableLog, database_url: str, file: Path
 ) -> None:
-    root = told.one(
+    root = intact_log.one(
         "SELECT correlation FROM events WHERE correlation IS NOT NULL"
         " GROUP BY 1 ORDER BY count(*) LIMIT 1"
     )
-    done = exported(told.url, file, tree=root, **WHOLE)
-    of_tree = told.one("SELECT count(*) FROM events WHERE correlation = %s", root)
-    assert done.seal.events == of_tree < told.last
+    done = exported(intact_log.url, file, tree=root, **WHOLE)
+    of_tree = intact_log.one("SELECT count(*) FROM events WHERE correlation = %s", root)
+    assert done.seal.events == of_tree < intact_log.last
     found = verify_file.verify_file(file)
     assert (found.fault, found.scope) == (None, "tree")
     with pytest.raises(UserError, match="holds one tree of a log"):
@@ -264,10 +271,10 @@ def test_each_event_of_a_tree_proves_its_bytes(
     ],
 )
 def test_export_of_nothing_is_refused(
-    told: ToldLog, file: Path, order: dict[str, Any], refusal: str
+    intact_log: RepairableLog, file: Path, order: dict[str, Any], refusal: str
 ) -> None:
     with pytest.raises(UnknownNameError if "tree" in order else UserError, match=refusal):
-        exported(told.url, file, **order)
+        exported(intact_log.url, file, **order)
     assert not file.exists()
 
 
@@ -285,10 +292,12 @@ def test_export_of_nothing_is_refused(
         ),
     ],
 )
-def test_broken_log_is_not_exported(told: ToldLog, file: Path, damage: str, refusal: str) -> None:
-    told.do(damage)
+def test_broken_log_is_not_exported(
+    intact_log: RepairableLog, file: Path, damage: str, refusal: str
+) -> None:
+    intact_log.do(damage)
     with pytest.raises(UserError, match=refusal):
-        exported(told.url, file)
+        exported(intact_log.url, file)
 
 
 def test_import_finds_rows_to_end_by_key(database_url: str) -> None:
@@ -307,7 +316,7 @@ def test_golden_logs_hold_every_event_type() -> None:
 
 @pytest.mark.parametrize("golden", GOLDEN, ids=lambda path: path.stem)
 async def test_golden_log_is_imported_and_continued(
-    golden: Path, copy: ToldLog, file: Path
+    golden: Path, copy: RepairableLog, file: Path
 ) -> None:
     """Exported logs of earlier releases remain readable forever."""
     found = await asyncio.to_thread(verify_file.verify_file, golden)

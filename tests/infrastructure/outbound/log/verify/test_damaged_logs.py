@@ -12,7 +12,7 @@ from application.projections.fold import FOREVER
 from infrastructure.outbound.log.codec.columns import SPAN_COLUMNS, columns_of
 from infrastructure.outbound.log.verify import contents, ranges, transcripts, verify
 from infrastructure.outbound.log.verify.rows import open_read_connection
-from tests.support.builders.damaged_log import ToldLog
+from tests.support.builders.damaged_log import RepairableLog
 from tests.support.tiers import examples, nightly_but, stride
 
 pytestmark = pytest.mark.server
@@ -236,7 +236,7 @@ CHAINED_ANEW = {
 }
 
 
-def do(told_log: ToldLog, damage: Damage) -> int:
+def do(told_log: RepairableLog, damage: Damage) -> int:
     """Return where the damage is done."""
     here = int(told_log.one(damage.at)) if isinstance(damage.at, str) else damage.at
     assert told_log.do(damage.statement.replace(":here", str(here))) != 0
@@ -244,10 +244,10 @@ def do(told_log: ToldLog, damage: Damage) -> int:
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_damage_is_named_with_its_position(told: ToldLog, name: str) -> None:
+def test_damage_is_named_with_its_position(intact_log: RepairableLog, name: str) -> None:
     damage = DAMAGES[name]
-    here = do(told, damage)
-    found = told.verify().difference
+    here = do(intact_log, damage)
+    found = intact_log.verify().difference
     assert found is not None
     assert (found.position, found.kind) == (here, damage.kind)
     assert str(found).startswith(f"position {here}: ")
@@ -255,28 +255,30 @@ def test_damage_is_named_with_its_position(told: ToldLog, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CHAINED_ANEW)
-def test_impossible_event_is_found_though_chained_anew(told: ToldLog, name: str) -> None:
-    here = do(told, CHAINED_ANEW[name])
-    told.rechain()
-    assert told.found() == (here, CHAINED_ANEW[name].kind)
+def test_impossible_event_is_found_though_chained_anew(
+    intact_log: RepairableLog, name: str
+) -> None:
+    here = do(intact_log, CHAINED_ANEW[name])
+    intact_log.rechain()
+    assert intact_log.found() == (here, CHAINED_ANEW[name].kind)
 
 
 @pytest.mark.parametrize("table", CHANGED_ELSEWHERE)
-def test_changed_column_is_named(told: ToldLog, table: str) -> None:
-    columns = told.ask(
+def test_changed_column_is_named(intact_log: RepairableLog, table: str) -> None:
+    columns = intact_log.ask(
         "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = %s"
         " AND NOT column_name = ANY(%s) ORDER BY ordinal_position",
         table,
         CHANGED_ELSEWHERE[table],
     )
     at = "position" if table == "events" else "from_position"
-    here = HERE if table == "events" else told.one(MIDDLE[table])
+    here = HERE if table == "events" else intact_log.one(MIDDLE[table])
     # No two events of a stream have one version, and rows keep states by version.
     more = 1000 if table == "events" else 1
     for column, kind in columns[:: stride(4)]:
         change = CHANGES[kind].format(column, more)
-        told.do(f"UPDATE {table} SET {column} = {change} WHERE {at} = %s", here)
-        found = told.verify().difference
+        intact_log.do(f"UPDATE {table} SET {column} = {change} WHERE {at} = %s", here)
+        found = intact_log.verify().difference
         assert found is not None, column
         assert found.position == here
         if table != "events":
@@ -285,43 +287,47 @@ def test_changed_column_is_named(told: ToldLog, table: str) -> None:
             assert str(found).endswith(f"differs from its events: {column}")
         else:
             assert found.kind == ("hash" if column == "chain_hash" else "changed")
-        told.mend()
+        intact_log.mend()
 
 
 @examples(20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=some.integers(0, 10**6), byte=some.integers(0, 10**6), flip=some.integers(1, 255))
 def test_any_flipped_byte_of_any_event_is_found(
-    told: ToldLog, place: int, byte: int, flip: int
+    intact_log: RepairableLog, place: int, byte: int, flip: int
 ) -> None:
-    position = place % told.last + 1
+    position = place % intact_log.last + 1
     for column, kind in (("state", "changed"), ("chain_hash", "hash")):
-        size = told.one(f"SELECT octet_length({column}) FROM events WHERE position = %s", position)
+        size = intact_log.one(
+            f"SELECT octet_length({column}) FROM events WHERE position = %s", position
+        )
         at = byte % size
         change = f"set_byte({column}, {at}, get_byte({column}, {at}) # {flip})"
-        told.do(f"UPDATE events SET {column} = {change} WHERE position = %s", position)
-        assert told.found() == (position, kind)
-        told.mend()
+        intact_log.do(f"UPDATE events SET {column} = {change} WHERE position = %s", position)
+        assert intact_log.found() == (position, kind)
+        intact_log.mend()
 
 
-def test_deleted_events_are_found_though_the_gap_was_closed(told: ToldLog) -> None:
-    told.do("DELETE FROM events WHERE position BETWEEN %s AND %s", HERE, HERE + 1)
-    told.do("DELETE FROM commits WHERE last_position BETWEEN %s AND %s", HERE, HERE + 1)
-    told.move(HERE + 2, -2)
-    assert told.found() == (HERE, "missing")
-    assert f"positions {HERE} to {HERE + 1} are missing: later" in told.says()
+def test_deleted_events_are_found_though_the_gap_was_closed(intact_log: RepairableLog) -> None:
+    intact_log.do("DELETE FROM events WHERE position BETWEEN %s AND %s", HERE, HERE + 1)
+    intact_log.do("DELETE FROM commits WHERE last_position BETWEEN %s AND %s", HERE, HERE + 1)
+    intact_log.move(HERE + 2, -2)
+    assert intact_log.found() == (HERE, "missing")
+    assert f"positions {HERE} to {HERE + 1} are missing: later" in intact_log.says()
 
 
 @pytest.mark.parametrize("other", [HERE + 1, HERE + 17])
-def test_swapped_events_are_named(told: ToldLog, other: int) -> None:
-    told.do("UPDATE events SET position = -1 WHERE position = %s", HERE)
-    told.do("UPDATE events SET position = %s WHERE position = %s", HERE, other)
-    told.do("UPDATE events SET position = %s WHERE position = -1", other)
+def test_swapped_events_are_named(intact_log: RepairableLog, other: int) -> None:
+    intact_log.do("UPDATE events SET position = -1 WHERE position = %s", HERE)
+    intact_log.do("UPDATE events SET position = %s WHERE position = %s", HERE, other)
+    intact_log.do("UPDATE events SET position = %s WHERE position = -1", other)
     text = f"position {HERE}: it was swapped with the event at position {other}"
-    assert told.says() == text
+    assert intact_log.says() == text
     for here in (HERE, other):
         hash_there = "(SELECT chain_hash FROM saved_events WHERE position = %s)"
-        told.do(f"UPDATE events SET chain_hash = {hash_there} WHERE position = %s", here, here)
-    assert told.says() == text
+        intact_log.do(
+            f"UPDATE events SET chain_hash = {hash_there} WHERE position = %s", here, here
+        )
+    assert intact_log.says() == text
 
 
 FORGED = (
@@ -333,25 +339,27 @@ FORGED = (
 )
 
 
-def test_inserted_event_is_named_though_linked_well(told: ToldLog) -> None:
-    told.move(HERE, 1)
-    told.do(FORGED, HERE)
-    assert told.found() == (HERE, "inserted")
-    assert f"the event that was recorded at position {HERE} is now at" in told.says()
-    told.do(
+def test_inserted_event_is_named_though_linked_well(intact_log: RepairableLog) -> None:
+    intact_log.move(HERE, 1)
+    intact_log.do(FORGED, HERE)
+    assert intact_log.found() == (HERE, "inserted")
+    assert f"the event that was recorded at position {HERE} is now at" in intact_log.says()
+    intact_log.do(
         "UPDATE events SET append_last = position, recorded_at = (SELECT recorded_at FROM events"
         " WHERE position = %s) WHERE position = %s",
         HERE - 1,
         HERE,
     )
-    hashes = told.ask("SELECT chain_hash FROM events WHERE position > %s ORDER BY position", HERE)
-    told.rechain()
+    hashes = intact_log.ask(
+        "SELECT chain_hash FROM events WHERE position > %s ORDER BY position", HERE
+    )
+    intact_log.rechain()
     for position, (digest,) in enumerate(hashes, start=HERE + 1):
-        told.do("UPDATE events SET chain_hash = %s WHERE position = %s", digest, position)
-    assert told.found() == (HERE, "inserted")
+        intact_log.do("UPDATE events SET chain_hash = %s WHERE position = %s", digest, position)
+    assert intact_log.found() == (HERE, "inserted")
 
 
-def cut(told_log: ToldLog, *, commits: bool = True, rows: bool = True) -> int:
+def cut(told_log: RepairableLog, *, commits: bool = True, rows: bool = True) -> int:
     """Remove everything after a commit, as in an older backup."""
     query = "SELECT max(last_position) FROM commits WHERE last_position <= %s"
     end = int(told_log.one(query, HERE)) if rows and commits else HERE
@@ -371,30 +379,32 @@ def cut(told_log: ToldLog, *, commits: bool = True, rows: bool = True) -> int:
 
 
 @pytest.mark.parametrize(("left", "kind"), [("commits", "truncated"), ("rows", "projection")])
-def test_truncated_tail_is_found_by_what_is_left(told: ToldLog, left: str, kind: str) -> None:
-    cut(told, **{left: False})
-    assert told.found() == (HERE + 1, kind)
+def test_truncated_tail_is_found_by_what_is_left(
+    intact_log: RepairableLog, left: str, kind: str
+) -> None:
+    cut(intact_log, **{left: False})
+    assert intact_log.found() == (HERE + 1, kind)
 
 
-def test_restored_backup_is_found_by_a_noted_head(told: ToldLog) -> None:
-    noted = told.head()
-    assert told.verify(head=noted).difference is None
-    end = cut(told)
-    assert told.verify().difference is None
-    assert told.found(head=noted) == (end + 1, "truncated")
-    assert f"but the head given reached {noted.position}" in told.says(head=noted)
+def test_restored_backup_is_found_by_a_noted_head(intact_log: RepairableLog) -> None:
+    noted = intact_log.head()
+    assert intact_log.verify(head=noted).difference is None
+    end = cut(intact_log)
+    assert intact_log.verify().difference is None
+    assert intact_log.found(head=noted) == (end + 1, "truncated")
+    assert f"but the head given reached {noted.position}" in intact_log.says(head=noted)
 
 
-def test_log_chained_anew_is_found_by_a_noted_head(told: ToldLog) -> None:
-    noted = told.head()
-    told.do("UPDATE events SET actor_token = 'me' WHERE position = %s", HERE)
-    told.rechain()
-    assert told.verify().difference is None
-    assert told.found(head=noted) == (noted.position, "rewritten")
-    assert told.says(head=noted).endswith("not that of the head given: the log was rewritten")
+def test_log_chained_anew_is_found_by_a_noted_head(intact_log: RepairableLog) -> None:
+    noted = intact_log.head()
+    intact_log.do("UPDATE events SET actor_token = 'me' WHERE position = %s", HERE)
+    intact_log.rechain()
+    assert intact_log.verify().difference is None
+    assert intact_log.found(head=noted) == (noted.position, "rewritten")
+    assert intact_log.says(head=noted).endswith("not that of the head given: the log was rewritten")
 
 
-def insert_copy(told_log: ToldLog, row: int, **changes: object) -> None:
+def insert_copy(told_log: RepairableLog, row: int, **changes: object) -> None:
     """Insert the session row that began at a position once more, with some values changed."""
     (columns,) = (
         columns_of(projection) for projection in PROJECTIONS if projection.name == "sessions"
@@ -409,91 +419,95 @@ def insert_copy(told_log: ToldLog, row: int, **changes: object) -> None:
     )
 
 
-def test_row_that_no_event_made_is_named(told: ToldLog) -> None:
-    row = told.one(MIDDLE["sessions"])
-    assert told.one("SELECT to_position FROM sessions WHERE from_position = %s", row) > row + 1
-    insert_copy(told, row, from_position=row + 1)
-    told.do("UPDATE sessions SET to_position = %s WHERE from_position = %s", row + 1, row)
-    assert told.found() == (row + 1, "projection")
-    assert told.says().endswith("begins here without an event")
+def test_row_that_no_event_made_is_named(intact_log: RepairableLog) -> None:
+    row = intact_log.one(MIDDLE["sessions"])
+    assert (
+        intact_log.one("SELECT to_position FROM sessions WHERE from_position = %s", row) > row + 1
+    )
+    insert_copy(intact_log, row, from_position=row + 1)
+    intact_log.do("UPDATE sessions SET to_position = %s WHERE from_position = %s", row + 1, row)
+    assert intact_log.found() == (row + 1, "projection")
+    assert intact_log.says().endswith("begins here without an event")
     nobody = "agent:main:nobody"
-    insert_copy(told, row, session_key=nobody, from_position=30, to_position=FOREVER)
-    told.do("UPDATE runs SET version = 0 WHERE from_position > 30")
-    assert told.says() == f"position 30: a row of session {nobody} begins here without an event"
+    insert_copy(intact_log, row, session_key=nobody, from_position=30, to_position=FOREVER)
+    intact_log.do("UPDATE runs SET version = 0 WHERE from_position > 30")
+    assert (
+        intact_log.says() == f"position 30: a row of session {nobody} begins here without an event"
+    )
 
 
-def test_state_may_be_written_in_another_way(told: ToldLog) -> None:
-    told.do("UPDATE runs SET state = jsonb_pretty(state::jsonb)")
-    assert told.verify().difference is None
+def test_state_may_be_written_in_another_way(intact_log: RepairableLog) -> None:
+    intact_log.do("UPDATE runs SET state = jsonb_pretty(state::jsonb)")
+    assert intact_log.verify().difference is None
 
 
 @pytest.mark.parametrize(
     ("size", "page"), nightly_but([(10, 4), (25, 1_000), (40_000, 7)], [(25, 1_000), (40_000, 7)])
 )
 def test_first_damage_of_all_ranges_and_pages_is_named(
-    told: ToldLog, monkeypatch: pytest.MonkeyPatch, size: int, page: int
+    intact_log: RepairableLog, monkeypatch: pytest.MonkeyPatch, size: int, page: int
 ) -> None:
     monkeypatch.setattr(verify, "RANGE_EVENTS_MAX", size)
     monkeypatch.setattr(ranges, "PAGE_EVENTS", page)
-    whole = told.verify()
+    whole = intact_log.verify()
     assert whole.difference is None
-    assert (whole.checked.position, whole.began) == (told.last, 0)
-    here = told.one(MIDDLE["runs"])
-    told.do("UPDATE runs SET state = '{}' WHERE from_position = %s", here)
-    told.do("UPDATE sessions SET version = 0 WHERE from_position > %s", here)
-    told.do("UPDATE events SET actor_token = 'me' WHERE position > %s", here)
-    assert told.found() == (here, "projection")
+    assert (whole.checked.position, whole.began) == (intact_log.last, 0)
+    here = intact_log.one(MIDDLE["runs"])
+    intact_log.do("UPDATE runs SET state = '{}' WHERE from_position = %s", here)
+    intact_log.do("UPDATE sessions SET version = 0 WHERE from_position > %s", here)
+    intact_log.do("UPDATE events SET actor_token = 'me' WHERE position > %s", here)
+    assert intact_log.found() == (here, "projection")
 
 
-def erase(told_log: ToldLog, session_id: object) -> int:
+def erase(told_log: RepairableLog, session_id: object) -> int:
     """Return how many texts are gone with their key."""
     told_log.do("DELETE FROM content_keys WHERE session_id = %s", session_id)
     return told_log.do("DELETE FROM contents WHERE session_id = %s", session_id)
 
 
-def test_text_is_missing_unless_its_key_is_too(told: ToldLog) -> None:
-    here = told.one(AT_RESULT)
-    session_id = told.one(f"SELECT session_id FROM contents WHERE content_id = {RESULT}")
-    told.do(f"DELETE FROM contents WHERE content_id = {RESULT}")
-    assert told.found() == (here, "content")
-    assert told.says().endswith("is missing, but the key of its session exists")
-    told.do("DELETE FROM content_keys WHERE session_id = %s", session_id)
-    assert "the text exists, but the key of its session is gone" in told.says()
-    erased = erase(told, session_id)
-    verified = told.verify()
+def test_text_is_missing_unless_its_key_is_too(intact_log: RepairableLog) -> None:
+    here = intact_log.one(AT_RESULT)
+    session_id = intact_log.one(f"SELECT session_id FROM contents WHERE content_id = {RESULT}")
+    intact_log.do(f"DELETE FROM contents WHERE content_id = {RESULT}")
+    assert intact_log.found() == (here, "content")
+    assert intact_log.says().endswith("is missing, but the key of its session exists")
+    intact_log.do("DELETE FROM content_keys WHERE session_id = %s", session_id)
+    assert "the text exists, but the key of its session is gone" in intact_log.says()
+    erased = erase(intact_log, session_id)
+    verified = intact_log.verify()
     assert verified.difference is None
     assert verified.checked.counts.erased == erased + 1 + 1, "the transcript is erased too"
 
 
-def test_provided_transcript_is_erased_with_its_session(told: ToldLog) -> None:
+def test_provided_transcript_is_erased_with_its_session(intact_log: RepairableLog) -> None:
     found = "SELECT content_id, session_id FROM contents WHERE kind = 'transcript'"
-    ((content_id, owner),) = told.ask(found)
-    key = told.one("SELECT session_key FROM sessions WHERE session_id = %s LIMIT 1", owner)
-    told.do("DELETE FROM contents WHERE content_id = %s", content_id)
-    assert f"the content of session:{key} (content {content_id}) is missing" in told.says()
-    others = erase(told, owner)
-    verified = told.verify()
+    ((content_id, owner),) = intact_log.ask(found)
+    key = intact_log.one("SELECT session_key FROM sessions WHERE session_id = %s LIMIT 1", owner)
+    intact_log.do("DELETE FROM contents WHERE content_id = %s", content_id)
+    assert f"the content of session:{key} (content {content_id}) is missing" in intact_log.says()
+    others = erase(intact_log, owner)
+    verified = intact_log.verify()
     assert verified.difference is None
     assert verified.checked.counts.erased == 1 + others
 
 
 def test_texts_are_compared_in_bounded_batches(
-    told: ToldLog, monkeypatch: pytest.MonkeyPatch
+    intact_log: RepairableLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = told.verify().checked
+    whole = intact_log.verify().checked
     monkeypatch.setattr(contents, "READ_BYTES_MAX", 400)
     monkeypatch.setattr(transcripts, "READ_BYTES_MAX", 400)
-    assert told.verify().checked == whole
+    assert intact_log.verify().checked == whole
     mentioned = (
         "SELECT count(*) FROM contents WHERE EXISTS (SELECT FROM events"
         " WHERE position(content_id::text IN convert_from(state, 'utf8')) > 0)"
     )
     of_runs = "SELECT count(DISTINCT run_id) FROM transcript_entries"
     counts = (whole.counts.contents, whole.counts.transcripts, whole.counts.erased)
-    assert counts == (told.one(mentioned), told.one(of_runs), 0)
+    assert counts == (intact_log.one(mentioned), intact_log.one(of_runs), 0)
 
 
-def test_verification_cannot_write(told: ToldLog) -> None:
-    with open_read_connection(told.url) as connection:
+def test_verification_cannot_write(intact_log: RepairableLog) -> None:
+    with open_read_connection(intact_log.url) as connection:
         with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
             connection.execute("DELETE FROM events")

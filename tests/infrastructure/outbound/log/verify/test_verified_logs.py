@@ -35,7 +35,7 @@ from infrastructure.outbound.log.verify.verify import (
     run_verification,
 )
 from infrastructure.outbound.log.verify.whole_tables import ExpectedHead
-from tests.support.builders.damaged_log import ToldLog, tell_all
+from tests.support.builders.damaged_log import RepairableLog, tell_all
 from tests.support.builders.family_log import a_family
 from tests.support.builders.stored_family import KeptFamily
 from tests.support.builders.submissions import recording
@@ -66,7 +66,7 @@ def verified(running: RunningLog, state: Path) -> Verify:
 
 
 @pytest.fixture
-async def cut(running: RunningLog, tmp_path: Path) -> ToldLog:
+async def cut(running: RunningLog, tmp_path: Path) -> RepairableLog:
     """Return a family's history in transactions of very different lengths."""
     changes = [(event.stream, event.event) for event in a_family()]
     number = 0
@@ -75,7 +75,7 @@ async def cut(running: RunningLog, tmp_path: Path) -> ToldLog:
         taken, changes = changes[:length], changes[length:]
         await running.log.submit(recording(*taken))
         number += 1
-    return ToldLog(running.url, tmp_path)
+    return RepairableLog(running.url, tmp_path)
 
 
 @pytest.mark.told("all")
@@ -221,7 +221,7 @@ def test_reference_is_named_by_its_fields() -> None:
 @pytest.mark.parametrize("page", nightly_but([1, 4, 1_000], [4]))
 @pytest.mark.parametrize(("size", "together"), [(1, 1), (5, 1), (5, 3), (1_000, 1)])
 def test_log_is_right_in_any_pages_and_ranges(
-    cut: ToldLog, monkeypatch: pytest.MonkeyPatch, page: int, size: int, together: int
+    cut: RepairableLog, monkeypatch: pytest.MonkeyPatch, page: int, size: int, together: int
 ) -> None:
     monkeypatch.setattr(ranges, "PAGE_EVENTS", page)
     last = cut.last
@@ -242,7 +242,7 @@ def test_log_is_right_in_any_pages_and_ranges(
 
 @pytest.mark.server
 def test_range_behind_another_reads_no_state_again(
-    cut: ToldLog, monkeypatch: pytest.MonkeyPatch
+    cut: RepairableLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[int] = []
     load = RecordedStates.load
@@ -276,7 +276,7 @@ def test_process_goes_on_behind_its_last_range() -> None:
 @pytest.mark.server
 @pytest.mark.parametrize("size", nightly_but([10, 40_000], [10]))
 def test_row_inside_a_transaction_is_one_too_many(
-    cut: ToldLog, monkeypatch: pytest.MonkeyPatch, size: int
+    cut: RepairableLog, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     monkeypatch.setattr(verify, "RANGE_EVENTS_MAX", size)
     assert cut.verify().difference is None
@@ -298,7 +298,7 @@ def test_row_inside_a_transaction_is_one_too_many(
 
 
 @pytest.mark.server
-def test_verification_is_resumed_inside_a_transaction(cut: ToldLog) -> None:
+def test_verification_is_resumed_inside_a_transaction(cut: RepairableLog) -> None:
     whole = cut.verify().checked
     for position in range(1, cut.last):
         (digest,) = cut.ask("SELECT chain_hash FROM events WHERE position = %s", position)[0]
