@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { withRunning } from './so_far'
+import { runningNote, withRunning } from './so_far'
 
 const usage = (agentId: string, inputTokens: number, estimatedCostUsd: number | null, runs = 1) =>
   ({ agentId, runs, inputTokens, outputTokens: 1, estimatedCostUsd, models: 1, unpricedModels: 0 })
@@ -18,4 +18,9 @@ test('without any price there is no cost', () => {
   const ended = { inputTokens: 0, outputTokens: 0, estimatedCostUsd: null, usageByAgent: [] }
   expect(withRunning(ended, [])).toEqual(ended)
   expect(withRunning(ended, [usage('free', 3, null)]).estimatedCostUsd).toBeNull()
+})
+
+test('sums of the past lack what running runs had used', () => {
+  expect(runningNote(1_200, true)).toBe('with 1,200 running so far')
+  expect(runningNote(3, false)).toBe('without 3 running')
 })

@@ -1,6 +1,7 @@
 // Tokens and cost of runs that ended, and so far of those that are running.
 
 import type { AgentUsageView, RunTotalsView } from '../api/shapes'
+import { count } from './text'
 
 export type Sums = Pick<RunTotalsView, 'inputTokens' | 'outputTokens' | 'estimatedCostUsd' | 'usageByAgent'>
 
@@ -13,6 +14,11 @@ export function withRunning(ended: Sums, running: AgentUsageView[]): Sums {
   }
   const usageByAgent = [...agents.values()].sort((one, other) => (other.estimatedCostUsd ?? 0) - (one.estimatedCostUsd ?? 0))
   return { ...running.reduce(plus, ended), usageByAgent }
+}
+
+/** Say whether sums have the usage so far of running runs: live they do, in the past they lack it. */
+export function runningNote(running: number, isLive: boolean): string {
+  return isLive ? `with ${count(running)} running so far` : `without ${count(running)} running`
 }
 
 type Used = Omit<Sums, 'usageByAgent'>

@@ -1,6 +1,7 @@
 // The head line of the list of runs: their number, tokens and cost.
 
 import type { RunTotalsView } from '../api/shapes'
+import { runningNote } from '../parts/so_far'
 import { count, counted, dollars, tokens, unpriced } from '../parts/text'
 
 export interface HeadLine {
@@ -30,6 +31,6 @@ export function headLine(totals: RunTotalsView, isLive: boolean): HeadLine {
   }
   if (missing !== '') hints.push(`${missing}.`)
   const running = totals.statuses.running ?? 0
-  if (running > 0 && parts.length > 1) parts.push(`${isLive ? 'with' : 'without'} ${count(running)} running${isLive ? ' so far' : ''}`)
+  if (running > 0 && parts.length > 1) parts.push(runningNote(running, isLive))
   return { text: parts.join(' · '), hint: hints.join(' ') }
 }
