@@ -402,12 +402,17 @@ async def running_so_far(
     place: Cursor,
     words: RunWords | None = None,
 ) -> list[Run]:
-    """Return the newest of the matching runs that are running, each with its tokens so far."""
-    at_work = RunQuery((*query.conditions, RunCondition("stage", "=", "started")))
+    """Return the newest of the matching runs that are running, each with its tokens so far.
+
+    The lanes bound the scan: they name all running runs, however long the log is.
+    """
+    lanes = await services.work.registry.lanes(at=place.at)
+    run_ids = tuple(held.run_id for lane in lanes for held in lane.running)
+    running = RunCondition("run_id", "any of", run_ids), RunCondition("stage", "=", "started")
     page = await _page(
         services,
         caller,
-        at_work,
+        RunQuery((*query.conditions, *running)),
         words,
         None,
         place,
