@@ -59,6 +59,8 @@ def test_the_page_alone_leads_to_the_wrong_configuration_and_what_it_did(
     expect(window.get_by_role("status").filter(has_text="SpawnRefused at position")).to_be_visible()
     head = window.get_by_role("heading", name="Runs").locator("..")
     expect(head).to_contain_text(re.compile(r"\d+ runs"))
+    window.keyboard.press("Escape")
+    expect(window.get_by_label("Go to")).to_have_count(0)
     picture(window, folder, "runs")
     # Why: the facts that were compared.
     window.get_by_role("grid", name="Runs").press("j")
