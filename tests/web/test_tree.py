@@ -21,7 +21,7 @@ ROOT = "agent:main:book-3"
 NAME = "main · book-3"
 FLEET = "agent:main:fleet"
 READER = "only-reads"
-SMALL_WINDOWS = ((390, 844), (720, 450))
+SMALL_WINDOWS = ((390, 844), (640, 450), (720, 450))
 
 
 def rows_of(page: Page) -> Locator:
