@@ -185,6 +185,17 @@ class RedriveManyBody(Body):
             ),
         ),
     ] = 0
+    until: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            le=POSITION_MAX,
+            description=(
+                "Only announcements up to this position. What fails again meanwhile is parked at a"
+                " later one: give the same `until` with each `after`, so that none is sent twice."
+            ),
+        ),
+    ] = None
     limit: Annotated[
         int,
         Field(ge=1, le=REDRIVEN_MAX, description="Maximum number of announcements."),
@@ -215,6 +226,7 @@ class RedriveManyBody(Body):
         options={
             "reason": Option(metavar="TEXT", help="Reason to record for each."),
             "webhook": Option(metavar="ID", help="Only deliveries to this webhook."),
+            "until": Option(metavar="POSITION", help="Only announcements up to this position."),
             "limit": Option(help="Maximum number of announcements.", maximum=REDRIVEN_MAX),
         },
         items="redriven",
@@ -238,6 +250,7 @@ async def redrive_announcements(
         at=moment.position,
         after=body.after,
         limit=body.limit,
+        until=body.until,
         webhook=body.webhook,
     )
     return await services.effects.redrive_many(

@@ -153,11 +153,13 @@ async def find_announced_runs(
     at: int,
     after: int,
     limit: int,
+    until: int | None = None,
     webhook: str | None = None,
 ) -> tuple[list[Run], int | None]:
     """Return runs that the caller may see, by the position of their announcement.
 
     Args:
+        until: Only announcements up to this position.
         webhook: Only runs with a parked delivery to this webhook.
 
     Returns:
@@ -178,6 +180,8 @@ async def find_announced_runs(
                 following = after
                 break
             assert run.inbox is not None
+            if until is not None and run.inbox.position > until:
+                return found, None
             after = run.inbox.position
             if _is_in(run, state, webhook) and await services.access.covers_run(caller, run, known):
                 found.append(run)

@@ -1687,6 +1687,7 @@ class Methods(Sender):
         *,
         webhook: str | None = None,
         after: int | None = None,
+        until: str | datetime | None = None,
         limit: int | None = None,
         idempotency_key: str | None = None,
     ) -> RedrivenManyAnswer:
@@ -1702,6 +1703,9 @@ class Methods(Sender):
             webhook: Only deliveries to this webhook. Default: to any.
             after: Only announcements after this position: `more_after` of the previous
                 answer.
+            until: Only announcements up to this position. What fails again meanwhile is
+                parked at a later one: give the same `until` with each `after`, so that none
+                is sent twice.
             limit: Maximum number of announcements.
             idempotency_key: A repeat with the same key and body returns the first answer,
                 with `is_replayed`. A key is valid for one token and path, for seven days.
@@ -1711,7 +1715,7 @@ class Methods(Sender):
             "redriveAnnouncements",
             "POST",
             path_of("announcements", "redrive"),
-            {"reason": reason, "webhook": webhook, "after": after, "limit": limit},
+            {"reason": reason, "webhook": webhook, "after": after, "until": until, "limit": limit},
             "RedrivenManyAnswer",
             idempotency_key=idempotency_key,
         )

@@ -66,6 +66,22 @@ def test_k_goes_up_from_wherever_one_is(window: Page) -> None:
     expect(window.locator(".line.current")).to_have_attribute("aria-rowindex", "4")
 
 
+def test_log_finds_a_run_by_its_label(window: Page, storm: tuple[Server, StormRecord]) -> None:
+    server, record = storm
+    run_id = min(record.accepted)
+    label = server.http.get(f"/v1/runs/{run_id}").json()["label"]
+    window.goto("/ui/log")
+    field = window.get_by_label("Run", exact=True)
+    field.fill("no such label")
+    field.press("Enter")
+    expect(window.get_by_role("alert")).to_have_text("No run has the label “no such label”.")
+    field.fill(label)
+    field.press("Enter")
+    expect(window).to_have_url(re.compile(r"runId=[0-9a-f-]{36}"))
+    expect(window.get_by_role("alert")).to_have_count(0)
+    expect(window.get_by_role("row").filter(has_text=label).first).to_be_visible()
+
+
 @pytest.mark.nightly
 def test_the_command_of_the_log_names_every_filter(window: Page) -> None:
     window.goto("/ui/log?types=SpawnRefused&tree=main")

@@ -286,6 +286,15 @@ def test_arrow_and_enter_open_a_run_without_another_key(page: Page) -> None:
     expect(page).to_have_url(re.compile(r"/ui/run/[0-9a-f-]{36}$"))
 
 
+def test_down_leads_from_a_search_to_the_list(page: Page) -> None:
+    page.goto("/ui/runs")
+    expect(_rows(page).nth(1)).to_be_visible()
+    search_runs(page, "tide")
+    expect(page).to_have_url(re.compile("q=tide"))
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("grid", name="Runs")).to_be_focused()
+
+
 def test_escape_leaves_the_search_for_the_list(page: Page) -> None:
     page.goto("/ui/runs")
     expect(_rows(page).nth(1)).to_be_visible()

@@ -207,6 +207,9 @@ def test_all_parked_announcements_of_a_token_are_redriven_at_once(
     first = server.http.post(path, json=request, headers=headers).json()
     assert first["redriven"] == [{"runId": made[1][0], "webhooks": ["all"]}]
     assert server.http.post(path, json=request, headers=headers).json() == first
+    # Nothing that is parked after a position is sent again, also if it was parked again meanwhile.
+    bounded = {**request, "after": first["moreAfter"], "until": first["moreAfter"]}
+    problem_of(server.http.post(path, json=bounded), 409, "no_announcement")
     last = server.http.post(path, json={**request, "after": first["moreAfter"]}).json()
     assert last["redriven"] == [{"runId": made[2][0], "webhooks": ["all"]}]
     for run_id, key in made:

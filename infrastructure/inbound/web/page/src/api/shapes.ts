@@ -609,6 +609,7 @@ export interface RedriveManyBody {
   reason: string
   webhook?: string | null
   after?: number
+  until?: number | null
   limit?: number
 }
 
