@@ -72,8 +72,8 @@ SPAWN_OPTIONS: dict[str, Option | None] = {
     "dependsOn": Option(
         metavar="RUN",
         means="runs",
-        help="Start when this earlier run (label or id) has succeeded; may be repeated. With any"
-        ' outcome: \'{"run": "NAME", "require": "ended"}\'.',
+        help="Start when this earlier run (label or id) has succeeded; may be repeated. As a JSON"
+        " object with run and require: ended, after any outcome.",
     ),
     "chainAfter": Option(metavar="RUN", help="One more run (label or id) to wait for."),
     "requester.channel": Option(help="Channel of the requester, such as slack."),

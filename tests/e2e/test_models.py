@@ -102,7 +102,7 @@ def test_a_model_answers_with_tools_and_its_tokens_and_cost_are_on_record(
 ) -> None:
     endpoint.answers(
         "clerk",
-        said(text("I add."), call("desk_add", one=2, other=3), usage(1000, 100), calls=True),
+        said(text("I add."), call("desk_add", first=2, second=3), usage(1000, 100), calls=True),
         said(text("It is 5."), usage(2000, 50)),
     )
     run_id = server.accepted("clerk", "Add 2 and 3.", thinking="xhigh")

@@ -58,7 +58,7 @@ def offered(body: Mapping[str, Any]) -> set[str]:
 async def test_tool_is_called_by_name_of_its_server(
     endpoint: ModelEndpoint, tools: ToolServer
 ) -> None:
-    calls = said(call("desk_add", one=2, other=3), calls=True)
+    calls = said(call("desk_add", first=2, second=3), calls=True)
     endpoint.answers("m", calls, said(text("It is 5.")))
     entries, end = await run_of(with_tools(endpoint, tools))
     kind, recorded = pairs(entries)[0]
@@ -68,7 +68,7 @@ async def test_tool_is_called_by_name_of_its_server(
     assert 0 <= took < 30_000
     assert (kind, body) == (
         "tool",
-        {"name": "desk_add", "input": '{"one": 2, "other": 3}', "output": "5"},
+        {"name": "desk_add", "input": '{"first": 2, "second": 3}', "output": "5"},
     )
     assert end.result == "It is 5."
     assert tools.authorizations == {f"Bearer {TOKEN}"}
@@ -78,7 +78,7 @@ async def test_tool_is_called_by_name_of_its_server(
 async def test_denied_tool_is_not_offered_or_called(
     endpoint: ModelEndpoint, tools: ToolServer
 ) -> None:
-    calls = said(call("desk_add", one=2, other=3), calls=True)
+    calls = said(call("desk_add", first=2, second=3), calls=True)
     endpoint.answers("m", calls, said(text("I cannot.")))
     launch = replace(with_tools(endpoint, tools), tools_deny=("desk_add",))
     entries, end = await run_of(launch)
@@ -104,10 +104,10 @@ async def test_failure_of_tool_is_told_to_model(endpoint: ModelEndpoint, tools: 
 async def test_wrong_arguments_are_told_to_model(
     endpoint: ModelEndpoint, tools: ToolServer
 ) -> None:
-    endpoint.answers("m", said(call("desk_add", one="x"), calls=True), said(text("I give up.")))
+    endpoint.answers("m", said(call("desk_add", first="x"), calls=True), said(text("I give up.")))
     entries, end = await run_of(with_tools(endpoint, tools))
     assert [entry.kind for entry in entries] == ["tool", "message"]
-    assert "other" in str(entries[0].body["output"])
+    assert "second" in str(entries[0].body["output"])
     assert (end.result, tools.calls) == ("I give up.", [])
 
 
@@ -147,7 +147,7 @@ async def test_token_repeated_by_tool_is_masked(endpoint: ModelEndpoint, tools: 
 
 
 async def test_tool_calls_of_run_are_limited(endpoint: ModelEndpoint, tools: ToolServer) -> None:
-    endpoint.answers("m", said(call("desk_add", one=1, other=1), calls=True))
+    endpoint.answers("m", said(call("desk_add", first=1, second=1), calls=True))
     launch = with_tools(endpoint, tools)
     runtime = launch.runtime.model_copy(update={"tool_calls_max": 2})
     _, end = await run_of(replace(launch, runtime=runtime))
