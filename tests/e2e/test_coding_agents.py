@@ -303,7 +303,7 @@ def test_an_agent_that_is_not_installed_is_named(server: Server, program: str) -
         run = server.run(asked(server, "opencode"), "announced")
     finally:
         hidden.rename(installed)
-    assert run["error"].endswith("opencode is not installed, or not on PATH")
+    assert run["error"].endswith("opencode is not installed, or not on the PATH of the server")
 
 
 @pytest.mark.server

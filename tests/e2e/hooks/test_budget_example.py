@@ -29,10 +29,10 @@ def server(databases: Databases) -> Iterator[Server]:
 
 
 @pytest.fixture
-def budget_url(server: Server) -> Iterator[str]:
-    """Yield the address of the program, with a budget of 80 cents per day."""
+def budget_url(server: Server, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Yield the address of the program, with the budget of these flags."""
     with subprocess.Popen(
-        [sys.executable, ROOT / "examples" / "budget.py", "--port", "0", "--dollars", "0.8"],
+        [sys.executable, ROOT / "examples" / "budget.py", "--port", "0", *request.param],
         env={**os.environ, "SPAWNLOG_URL": server.url, "SPAWNLOG_TOKEN": server.token},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -43,7 +43,14 @@ def budget_url(server: Server) -> Iterator[str]:
         program.terminate()
 
 
-def test_budget_refuses_spawn_after_cost_is_reached(server: Server, budget_url: str) -> None:
+@pytest.mark.parametrize(
+    ("budget_url", "whose"),
+    [(("--dollars", "0.8"), "today"), (("--agent", "main=0.8"), "agent main today")],
+    indirect=["budget_url"],
+)
+def test_budget_refuses_spawn_after_cost_is_reached(
+    server: Server, budget_url: str, whose: str
+) -> None:
     def add_hook(values: dict[str, Any]) -> None:
         values["spawnlog"]["hooks"] = {"prepareSubagentSpawn": {"url": budget_url}}
 
@@ -53,4 +60,5 @@ def test_budget_refuses_spawn_after_cost_is_reached(server: Server, budget_url: 
         refused = server.spawn()
         assert refused.status_code == 422, refused.text
         assert refused.json()["rule"] == "context_engine"
-        assert refused.json()["detail"].endswith("the hook answered HTTP 402")
+        spent = f"the budget of $0.8 for {whose} is spent ($1.00)"
+        assert refused.json()["detail"].endswith(f"preparation failed: {spent}")

@@ -36,16 +36,21 @@ PAGE = Path(__file__).parents[4] / "docs" / "mcp.md"
 
 
 @pytest.mark.nightly
-def test_python_client_of_the_page_spawns_and_waits(server: Server) -> None:
-    (snippet,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.M | re.S)
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_python_client_of_the_page_spawns_and_waits(server: Server, transport: Transport) -> None:
+    program, over_http = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.M | re.S)
+    if transport == "http":
+        over_http = over_http.replace("http://127.0.0.1:8700", server.url)
+        program = program.replace("async def main", f"{over_http}\n\nasync def main")
     plain = {name: text for name, text in os.environ.items() if not name.startswith("SPAWNLOG_")}
     with command_folder() as commands:
         done = subprocess.run(
-            [sys.executable, "-c", snippet],
+            [sys.executable, "-c", program],
             env={
                 **plain,
                 "PATH": f"{commands}:{plain['PATH']}",
                 "SPAWNLOG_DATA_DIR": str(server.data_dir),
+                "SPAWNLOG_TOKEN": server.token,
             },
             capture_output=True,
             text=True,
