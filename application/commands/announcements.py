@@ -233,7 +233,7 @@ class RedriveManyBody(Body):
         columns=(Column("ID", "runId"), Column("SENT AGAIN TO", "webhooks", "words", elastic=True)),
         notes={
             "refused": "some stay parked: their texts were erased (--output json names them)",
-            "moreAfter": "more may be parked: repeat with --after {moreAfter}",
+            "moreAfter": "more may be parked: repeat with --after {moreAfter} --until {until}",
         },
         limit=REDRIVEN_MAX,
     ),
@@ -243,6 +243,7 @@ async def redrive_announcements(
 ) -> StoredAnswer:
     """Send parked announcements of the caller's sessions again."""
     moment = await resolve_as_of(services, caller, None)
+    until = moment.position if body.until is None else body.until
     runs, following = await find_announced_runs(
         services,
         caller,
@@ -250,7 +251,7 @@ async def redrive_announcements(
         at=moment.position,
         after=body.after,
         limit=body.limit,
-        until=body.until,
+        until=until,
         webhook=body.webhook,
     )
     return await services.effects.redrive_many(
@@ -259,6 +260,7 @@ async def redrive_announcements(
         body.reason,
         caller.actor,
         more_after=following,
+        until=until,
         reservation=command.reservation,
     )
 

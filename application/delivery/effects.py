@@ -180,6 +180,7 @@ class EffectWorker:
         actor: Actor,
         *,
         more_after: int | None = None,
+        until: int,
         reservation: Reservation | None = None,
     ) -> StoredAnswer:
         """Retry the parked deliveries of several runs in one append: all of them, or those to
@@ -190,6 +191,7 @@ class EffectWorker:
 
         Args:
             more_after: Position after which more runs may be parked, for the answer.
+            until: Position up to which the runs were looked for, for the answer.
 
         Raises:
             NothingParked: If none of them is parked.
@@ -219,7 +221,9 @@ class EffectWorker:
             if not redriven and not refused:
                 where = f" to webhook {webhook}" if webhook is not None else ""
                 raise NothingParked(f"no delivery{where} is parked")
-            view = RedrivenManyAnswer(redriven=redriven, refused=refused, more_after=more_after)
+            view = RedrivenManyAnswer(
+                redriven=redriven, refused=refused, more_after=more_after, until=until
+            )
             answer = StoredAnswer.of("redriven", view)
             return Decision(answer, changes, contents, answer=answer)
 

@@ -179,11 +179,12 @@ class RedriveRefusal(View):
 
 class RedrivenManyAnswer(View):
     """Announcements that are sent again, and those that stay parked. If `moreAfter` is given, more
-    may be parked after that position."""
+    may be parked after that position, up to `until`."""
 
     redriven: list[RedrivenItem]
     refused: list[RedriveRefusal]
     more_after: int | None
+    until: int
 
 
 class PreambleAnswer(View):

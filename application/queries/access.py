@@ -129,18 +129,21 @@ def require_whole_log(caller: Caller) -> None:
 def require_session_access(caller: Caller, session_key: str) -> None:
     """Raise `QueryError` unless the caller may act for the session."""
     if not caller.acts_for(session_key):
-        raise foreign_session(caller, session_key)
+        raise foreign_session(caller)
 
 
-def foreign_session(caller: Caller, session_key: str) -> QueryError:
-    """Return the refusal of a session that the caller does not act for; it names those of the
-    caller."""
+def foreign_session(caller: Caller) -> QueryError:
+    """Return the refusal of a session that the caller does not act for.
+
+    It names the caller's sessions. It does not name the other one, whose key the caller may not
+    know: a request may name it by its id.
+    """
     shown = ", ".join(map(quote_name, caller.patterns[:PATTERNS_SHOWN_MAX]))
     more = ", …" if len(caller.patterns) > PATTERNS_SHOWN_MAX else ""
     return QueryError(
         "not_permitted",
-        f"this token acts for {shown}{more}, not for {quote_name(session_key)}; name a session of"
-        " its own, or use a token of that session",
+        f"this token acts for {shown}{more}, not for the session of the request; name a session"
+        " of its own, or use a token of that session",
     )
 
 

@@ -42,6 +42,7 @@ from application.queries.views.summary import (
 )
 from application.queries.views.view import Answer
 from domain.event_types import ConfigurationActivated
+from domain.run.state import Run
 from domain.values.moments import MOMENT_FORMS
 from domain.values.record import CONFIG_STREAM
 
@@ -134,12 +135,14 @@ async def get_summary(
     spawned = _also(runs, RunCondition("created_position", ">", limits.after))
     ended = _also(runs, RunCondition("over_position", ">", live_before), IS_OVER)
     search, access = services.run_search, services.access
+    running = await running_so_far(services, caller, runs, place) if query.end is None else None
+    begun = [run for run in running or () if run.created_position > limits.after]
     spawned_totals, ended_totals, (failures, further), revisions, live = await asyncio.gather(
-        run_totals(search, access, caller, spawned, None, at),
+        run_totals(search, access, caller, spawned, None, at, running=begun),
         run_totals(search, access, caller, ended, None, at),
         failures_by_cause(search, access, caller, ended, at),
         _revisions(services, caller, limits),
-        _live(services, caller, runs, place, is_now=query.end is None),
+        _live(services, caller, runs, at, running),
     )
     view = SummaryView(
         **limits._asdict(),
@@ -207,9 +210,13 @@ async def _revisions(
 
 
 async def _live(
-    services: QueryServices, caller: Caller, query: RunQuery, place: Cursor, *, is_now: bool
+    services: QueryServices,
+    caller: Caller,
+    query: RunQuery,
+    at: int,
+    running: Sequence[Run] | None,
 ) -> LiveRunsView:
-    registry, at = services.work.registry, place.at
+    registry = services.work.registry
     bars, lanes, configuration, parked = await asyncio.gather(
         services.run_bars.overlapping(query, after=at, until=at, at=at, limit=LIVE_RUNS_MAX + 1),
         registry.lanes(at=at),
@@ -241,9 +248,7 @@ async def _live(
         waits=_waits(by_status["waiting"], by_status["queued"], lanes, width),
         parked_announcements=len(deliveries),
         parked_deliveries=sum(deliveries),
-        usage_by_agent=(
-            usage_by_agent(await running_so_far(services, caller, query, place)) if is_now else None
-        ),
+        usage_by_agent=usage_by_agent(running) if running is not None else None,
         cut=len(bars) > LIVE_RUNS_MAX or len(parked) > PARKED_MAX,
     )
 

@@ -301,18 +301,18 @@ async def read_chosen_revision(work: UnitOfWork, revision: int) -> PinnedConfigu
             raise RevisionErasedError(f"the text of configuration revision {revision} was erased")
     except RevisionErasedError:
         raise OriginalErased(
-            f"the text of configuration revision {revision} was erased; name no revision"
-            " to use the current one"
+            f"the text of configuration revision {revision} was erased; leave the revision"
+            " out to use the current one"
         ) from None
     except ConfigurationError:
         raise CannotRespawn(
-            f"configuration revision {revision} is not readable by this release; name no"
-            " revision to use the current one"
+            f"configuration revision {revision} is not readable by this release; leave"
+            " the revision out to use the current one"
         ) from None
     if pinned.session_naming != current.session_naming:
         raise CannotRespawn(
             f"under configuration revision {revision} session keys mean other sessions than"
-            " now; name no revision to use the current one"
+            " now; leave the revision out to use the current one"
         )
     return pinned.chosen()
 

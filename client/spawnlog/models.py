@@ -722,12 +722,13 @@ class RedrivenItem(AnswerModel):
 class RedrivenManyAnswer(AnswerModel):
     """
     Announcements that are sent again, and those that stay parked. If `more_after` is given,
-    more may be parked after that position.
+    more may be parked after that position, up to `until`.
     """
 
     redriven: list[RedrivenItem]
     refused: list[RedriveRefusal]
     more_after: int | None
+    until: int
 
 
 class RefusalView(AnswerModel):

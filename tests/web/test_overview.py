@@ -177,7 +177,7 @@ def test_first_view_tells_whether_all_is_well(window: Page, day: Day) -> None:
     expect(cost.get_by_role("listitem").nth(1)).to_contain_text(
         re.compile("unpriced.*1,000 tokens.*no price")
     )
-    expect(cost).to_contain_text("Without the cost of 1 agent that has no price.")
+    expect(cost).to_contain_text("Without the tokens of 1 agent that have no price.")
     expect(card(window, "Since midnight")).to_contain_text("cost (partial)")
     record = card(window, "Log and configuration")
     expect(record).to_contain_text(re.compile("not verified yet.*revision 1.*by"))

@@ -26,10 +26,14 @@ _FAILED = RunCondition("status", "any of", tuple(ROWS_BY_STATUS[status] for stat
 
 @dataclass(slots=True)
 class _Failures:
-    """Failures with the same cause, newest first."""
+    """Failures with the same cause, newest first.
+
+    `is_alike` is False once their lines have different numbers of words.
+    """
 
     error: str
     newest_at: datetime
+    is_alike: bool = True
     runs: int = 0
     agents: Counter[str] = field(default_factory=Counter)
     statuses: Counter[str] = field(default_factory=Counter)
@@ -54,8 +58,10 @@ async def failures_by_cause(
         line = error_line(error.text or "")
         cause = error_cause(line)
         failures = causes.setdefault(cause, _Failures(line, error.ended_at))
-        if line != failures.error:
-            failures.error = _common_words(failures.error, line) or cause
+        if failures.is_alike and line != failures.error:
+            common = _common_words(failures.error, line)
+            failures.is_alike = common is not None
+            failures.error = cause if common is None else common
         failures.newest_at = max(failures.newest_at, error.ended_at)
         failures.runs += 1
         failures.statuses[STATUS_BY_OUTCOME[error.outcome]] += 1

@@ -633,7 +633,7 @@ async def _covered(
 ) -> str:
     key = await resolve_session_key(services, caller, spelling, pointer=pointer, at=at)
     if not await services.access.covers_session(caller, key):
-        raise foreign_session(caller, key)
+        raise foreign_session(caller)
     return key
 
 

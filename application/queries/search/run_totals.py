@@ -117,7 +117,8 @@ async def run_totals(
         if count.rule is not None:
             rules[count.rule] += count.runs
     for run in running:
-        if run.usage is not None and run.agent_id is not None:
+        is_counted = found.counted_to is None or run.created_position >= found.counted_to
+        if is_counted and run.usage is not None and run.agent_id is not None:
             day = run.created_at.astimezone(UTC).date()
             for usage in (whole, by_agent[run.agent_id], by_day[day, run.agent_id]):
                 usage.add_usage(run.usage)

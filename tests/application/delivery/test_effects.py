@@ -239,7 +239,7 @@ async def test_parked_deliveries_of_several_runs_are_redriven_in_one_append(
     runs = [await work.run(family.id(name)) for name in ("a", "b", "erased", "delivered")]
     before = len(await running.events())
 
-    answer = await worker.redrive_many(runs, None, "it is back", SYSTEM, more_after=7)
+    answer = await worker.redrive_many(runs, None, "it is back", SYSTEM, more_after=7, until=9)
 
     ids = {name: str(family.id(name)) for name in ("a", "b", "erased")}
     assert answer.body == {
@@ -252,6 +252,7 @@ async def test_parked_deliveries_of_several_runs_are_redriven_in_one_append(
             }
         ],
         "moreAfter": 7,
+        "until": 9,
     }
     recorded = (await running.events())[before:]
     assert [event.envelope.provenance.run_id for event in recorded] == [
@@ -265,7 +266,7 @@ async def test_parked_deliveries_of_several_runs_are_redriven_in_one_append(
         await worker.perform(family.id(name))
         assert not (await work.run(family.id(name))).is_parked
     with pytest.raises(NothingParked, match="no delivery to webhook ops is parked"):
-        await worker.redrive_many(runs[:2], "ops", "again", SYSTEM)
+        await worker.redrive_many(runs[:2], "ops", "again", SYSTEM, until=9)
     assert len(await running.events()) == before + 8
 
 

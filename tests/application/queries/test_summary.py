@@ -160,7 +160,9 @@ async def test_sums_of_now_include_running_runs_so_far(
     then = (await _listed(services, totals=True, at=f"pos:{await storm.head()}")).totals
     assert then is not None
     assert then.input_tokens == 40
-    live = (await _summary(services, 0)).live.usage_by_agent
+    summary = await _summary(services, 0)
+    assert (summary.spawned.input_tokens, summary.ended.input_tokens) == (64, 40)
+    live = summary.live.usage_by_agent
     assert live is not None
     assert [(usage.runs, usage.input_tokens, usage.unpriced_models) for usage in live] == [
         (2, 24, 1)
@@ -252,7 +254,11 @@ async def test_failures_are_grouped_by_cause(services: QueryServices, storm: Sto
     masked = await _summary(services, 0, by=caller("read"))
     assert masked.failures[0].cause == tide.cause
     # Lines that have other numbers of words share only their cause.
-    for name, error in (("one", "tide 'low'"), ("two", "tide 'at the pier'")):
+    for name, error in (
+        ("one", "tide 'low'"),
+        ("two", "tide 'at the pier'"),
+        ("three", "tide 'high'"),
+    ):
         await family.begin(name)
         await storm.fail(name, error)
     found = await _summary(services, 0)

@@ -197,6 +197,7 @@ def test_all_parked_announcements_of_a_token_are_redriven_at_once(
     # A token redrives the announcements to its own sessions, and learns of no others.
     with server.with_token(TOKENS["control"]) as http:
         own = http.post(path, json=body).json()
+    assert own.pop("until") <= server.http.get("/v1/log").json()["position"]
     assert own == {
         "redriven": [{"runId": made[0][0], "webhooks": ["all"]}],
         "refused": [],

@@ -75,7 +75,7 @@ def duration_seconds(text: str) -> int:
 
 
 def read_request(path: Path) -> JsonObject:
-    """Return the request in a JSON file. Raise CommandFailed if it holds no JSON object."""
+    """Return the request in a JSON file. Raise CommandError if it holds no JSON object."""
     name = f"the file {printable_line(path)} of --file"
     if str(path) == STANDARD_INPUT:
         return _object(_read_standard_input("request"), "standard input", _REQUEST)
@@ -102,7 +102,7 @@ def parse_json(text: str) -> Any:
 def parse_shared_context(given: Sequence[str]) -> JsonObject:
     """Merge the JSON objects of several arguments; the last value of a key counts.
 
-    Raises CommandFailed if one is not a JSON object.
+    Raises CommandError if one is not a JSON object.
     """
     shared: JsonObject = {}
     for argument in given:

@@ -67,7 +67,7 @@ class ParsedRunName:
 
 
 def parse_run_name(name: str) -> ParsedRunName:
-    """Return the form of a name. Raise CommandFailed if it can name no run."""
+    """Return the form of a name. Raise CommandError if it can name no run."""
     text = name.strip()
     if not text:
         raise CommandError("give the name of a run, such as `last` or a prefix of its id")

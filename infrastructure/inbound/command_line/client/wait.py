@@ -47,5 +47,5 @@ def wait_for_run(
 
 
 def await_run(client: "CommandClient", run_id: str, child_session_key: str) -> None:
-    """Wait until a queued message has become its run. Raise CommandFailed if it was dropped."""
+    """Wait until a queued message has become its run. Raise CommandError if it was dropped."""
     client.perform(lambda sender: wait.wait_for_message(sender, run_id, child_session_key, None))

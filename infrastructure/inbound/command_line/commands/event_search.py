@@ -66,7 +66,7 @@ def find_events(
 
 
 def _require_question(given: OperationOptions) -> None:
-    """Raise CommandFailed if the options name nothing to search for."""
+    """Raise CommandError if the options name nothing to search for."""
     if not any(given[name] for name in ("when", "field", "types", "rule")):
         raise CommandError(
             "give a condition: --when CONDITION, --field NAME, --type TYPE or --rule RULE"

@@ -59,7 +59,7 @@ _COLUMNS = (
 
 
 def task_members(task: str | None, tasks: Sequence[str], *, parallel: bool) -> JsonObject:
-    """Return the task members of a request. Raise CommandFailed if none or too many are given."""
+    """Return the task members of a request. Raise CommandError if none or too many are given."""
     given = [*([] if task is None else [task]), *tasks]
     if not given:
         raise CommandError("give TASK, or --parallel with a --task TASK for each task")

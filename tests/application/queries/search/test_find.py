@@ -418,6 +418,13 @@ async def test_caller_finds_what_it_may_see(told_anew: GeneratedPast, tmp_path: 
     for scope in ({"tree": ROOT}, {"session": ROOT}, {"run_id": run_id}):
         with pytest.raises(QueryError):
             await found(caller("read", session="agent:main:stranger"), changed(question, **scope))
+    # A session that is named by its id is refused without its key.
+    session = await told_anew.services.work.registry.session(ROOT)
+    assert session is not None
+    by_id = FindEvents(field="stage", changes=True, session=str(session.session_id))
+    with pytest.raises(QueryError, match='acts for "agent:main:stranger", not') as refused:
+        await found(caller("read", session="agent:main:stranger"), by_id)
+    assert ROOT not in str(refused.value)
 
 
 @of_everything

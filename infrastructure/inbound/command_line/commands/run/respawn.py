@@ -82,7 +82,7 @@ def respawn_run(
 
 
 def _with_fields(changes: JsonObject, fields: Sequence[str]) -> JsonObject:
-    """Return the changes with those of `--set`. Raise CommandFailed if one is not FIELD=JSON."""
+    """Return the changes with those of `--set`. Raise CommandError if one is not FIELD=JSON."""
     for argument in fields:
         field, sign, text = argument.partition("=")
         if not sign or not _FIELD.fullmatch(field):

@@ -149,7 +149,7 @@ def _wait_for_own_run(client: "CommandClient", stopped: JsonObject) -> JsonObjec
 
 
 def _confirm_run(run: JsonObject) -> None:
-    """Ask a person to confirm the run. Raise CommandFailed if declined, or without a terminal."""
+    """Ask a person to confirm the run. Raise CommandError if declined, or without a terminal."""
     title = printable_line(run.get("label") or run.get("task") or run.get("taskPreview") or "", 60)
     line = f"{run.get('runId')} ({printable_line(run.get('status'), 20)}) {title}"
     _confirm(line, "its full id", "Stop this run and everything it has spawned?")

@@ -169,6 +169,7 @@ def test_all_parked_announcements_are_redriven(spawnlog: Command, api: RecordedA
         "redriven": [{"runId": FIRST, "webhooks": ["chat", "ops\x1b"]}],
         "refused": [refused],
         "moreAfter": 90,
+        "until": 120,
     }
     api.on("POST", "/v1/announcements/redrive", Reply(answer))
     again = spawnlog(
@@ -177,7 +178,7 @@ def test_all_parked_announcements_are_redriven(spawnlog: Command, api: RecordedA
     assert FIRST in again.stdout
     assert "chat, ops\\x1b" in again.stdout
     assert "some stay parked" in again.stderr
-    assert "--after 90" in again.stderr
+    assert "--after 90 --until 120" in again.stderr
     assert api.asked[-1].body == {"reason": "it is back", "webhook": "chat", "limit": 2}
 
 

@@ -1,5 +1,7 @@
 // Follows the record until each announcement that was sent again is delivered or has failed again.
 
+import { untrack } from 'svelte'
+
 import { read, RequestFailed } from '../api/requests'
 import type { RedrivenItem } from '../api/shapes'
 import { moment } from '../moment/moment.svelte'
@@ -20,7 +22,7 @@ export class Following {
   constructor() {
     $effect(() => {
       void moment.refresh
-      if (this.progress !== null && this.progress.due > 0) this.#readSoon()
+      untrack(() => this.#readIfDue())
     })
     $effect(() => () => clearTimeout(this.#timer))
   }
@@ -31,6 +33,11 @@ export class Following {
     this.#redelivery.add(redriven)
     this.#after = after
     this.progress = redriven.length === 0 ? null : this.#redelivery.progress()
+    this.#readIfDue()
+  }
+
+  #readIfDue(): void {
+    if (this.progress !== null && this.progress.due > 0) this.#readSoon()
   }
 
   #readSoon(): void {

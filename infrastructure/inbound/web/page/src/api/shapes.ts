@@ -634,6 +634,7 @@ export interface RedrivenManyAnswer {
   redriven: RedrivenItem[]
   refused: RedriveRefusal[]
   moreAfter: number | null
+  until: number
 }
 
 export interface RefusalView {

@@ -67,6 +67,6 @@ function modelsOf(usage: unknown): string {
   if (!Array.isArray(models)) return ''
   return models.map((one: unknown) => {
     const { model, costUsd } = Object(one) as Side
-    return [String(model), tokensOf(one), typeof costUsd === 'number' ? dollars(costUsd) : 'no price'].filter(Boolean).join(', ')
+    return [typeof model === 'string' ? model : 'model not named', tokensOf(one), typeof costUsd === 'number' ? dollars(costUsd) : 'no price'].filter(Boolean).join(', ')
   }).join('\n')
 }

@@ -10,7 +10,10 @@ export function withRunning(ended: Sums, running: AgentUsageView[]): Sums {
   const agents = new Map(ended.usageByAgent.map((usage) => [usage.agentId, usage]))
   for (const usage of running) {
     const known = agents.get(usage.agentId)
-    agents.set(usage.agentId, known === undefined ? usage : { ...usage, ...plus(known, usage), runs: known.runs + usage.runs })
+    agents.set(usage.agentId, known === undefined ? usage : {
+      ...usage, ...plus(known, usage), runs: known.runs + usage.runs,
+      models: Math.max(known.models, usage.models), unpricedModels: Math.max(known.unpricedModels, usage.unpricedModels),
+    })
   }
   const usageByAgent = [...agents.values()].sort((one, other) => (other.estimatedCostUsd ?? 0) - (one.estimatedCostUsd ?? 0))
   return { ...running.reduce(plus, ended), usageByAgent }
