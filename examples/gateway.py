@@ -20,11 +20,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 BYTES_MAX = 1_048_576
 TOLERANCE_SECONDS = 300
 KEPT_MAX = 10_000
-"""So many of the newest ids are known; a real gateway keeps them with its posts."""
+"""Number of newest ids that are remembered; a real gateway stores them with its posts."""
 
 
 def is_signed(secret, headers, body):
-    """Whether the message is from somebody who knows the secret."""
+    """Return True if the sender of the message knows the secret."""
     sent_at = headers.get("webhook-timestamp", "")
     key = base64.b64decode(secret.removeprefix("whsec_"))
     signed = b".".join((headers.get("webhook-id", "").encode(), sent_at.encode(), body))
@@ -34,7 +34,7 @@ def is_signed(secret, headers, body):
 
 
 def is_fresh(headers):
-    """Whether it was sent a moment ago: a message that somebody has listened to is worth nothing
+    """Return True if the message was sent a moment ago, so that a captured one is useless
     later."""
     sent_at = headers.get("webhook-timestamp", "")
     if not is_number(sent_at):
@@ -43,19 +43,19 @@ def is_fresh(headers):
 
 
 def is_number(text):
-    """Whether a header is a number that can be one here."""
+    """Return True if a header is a valid number."""
     return text.isascii() and text.isdigit() and len(text) < 16
 
 
 class Posts:
-    """What was posted: each message once, however often it is sent."""
+    """Posted messages: each once, however often it is sent."""
 
     def __init__(self):
         self._seen = {}
         self._lock = threading.Lock()
 
     def post(self, key, data):
-        """Post a result in the chat that it was asked in."""
+        """Post a result to the chat of its request."""
         with self._lock:
             if key in self._seen:
                 return

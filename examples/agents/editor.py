@@ -23,12 +23,12 @@ IDS = itertools.count(1)
 
 
 def say(**entry):
-    """A line of the transcript."""
+    """Print a line of the transcript."""
     print(json.dumps(entry), flush=True)
 
 
 def ask(method, **params):
-    """One message of the Model Context Protocol, with the token that this run was started with."""
+    """Send one message of the Model Context Protocol, with the token of this run."""
     meta = {
         "io.modelcontextprotocol/protocolVersion": VERSION,
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -54,7 +54,7 @@ def ask(method, **params):
 
 
 def call(tool, **arguments):
-    """Use a tool, and put that on record."""
+    """Call a tool, and record the call."""
     values = ask("tools/call", name=tool, arguments=arguments)["structuredContent"]
     say(type="tool", name=tool, input=arguments, output=json.dumps(values))
     if values["status"] in ("error", "forbidden"):
@@ -63,7 +63,7 @@ def call(tool, **arguments):
 
 
 def main():
-    """Read the message from stdin: a task is handed out, reports are put together."""
+    """Read the message from stdin: spawn children for a task, or combine their reports."""
     message = json.load(sys.stdin)["message"]
     reports = REPORT.findall(message)
     if reports:

@@ -1,4 +1,4 @@
-"""Answers with what it was told: the sections of its system prompt, the context it shares with
+"""Print the input of the run: the sections of its system prompt, the context it shares with
 its family, and its message."""
 
 import json
@@ -8,7 +8,7 @@ import sys
 
 
 def main():
-    """Read the whole input from stdin and tell it back."""
+    """Read the whole input from stdin and print it."""
     told = json.load(sys.stdin)
     sections = re.findall(r"^#+ (.+)$", told["systemPrompt"], re.MULTILINE)
     shared = told.get("sharedContext") or {}

@@ -1,4 +1,4 @@
-"""Hands its task out to sub-agents of its own, waits for them, and puts their results together.
+"""Spawn sub-agents for the parts of a task, wait for them, and combine their results.
 
 Its task has a line for each of them: `Ask counter: Count the words of data/harbour.txt`. It calls
 the server back with the token that it was started with, which is good for its own session alone.
@@ -17,7 +17,7 @@ ASKED = re.compile(r"^Ask ([a-z0-9][a-z0-9_-]{0,63}): (.{1,1000})$", re.MULTILIN
 
 
 def call(method, path, body=None):
-    """The server's answer; what it refuses becomes an answer too."""
+    """Return the server's answer, also that of a refusal."""
     request = urllib.request.Request(
         os.environ["SPAWNLOG_URL"] + path,
         method=method,
@@ -41,7 +41,7 @@ def ask(agent, task):
 
 
 def finding(agent, accepted):
-    """What came of a child, in one line."""
+    """Return the outcome of a child in one line."""
     if "runId" not in accepted or accepted.get("status") != "accepted":
         return f"{agent} was not asked: {accepted.get('detail')}"
     run = call("GET", f"/v1/runs/{accepted['runId']}?wait={WAIT_SECONDS}s&until=ended")
@@ -50,7 +50,7 @@ def finding(agent, accepted):
 
 
 def main():
-    """Read the task from stdin, ask everybody at once, then wait for each."""
+    """Read the task from stdin, spawn all children, then wait for each."""
     asked = ASKED.findall(json.load(sys.stdin)["message"])[:CHILDREN_MAX]
     if not asked:
         raise SystemExit("no task for me; say: Ask counter: Count the words of data/harbour.txt")

@@ -1,4 +1,4 @@
-"""Searches the text files below a folder, and tells what it does line by line (output: jsonl).
+"""Search the text files below a folder, and report each step as a line (output: jsonl).
 
 Its task is a sentence: `Search for "low tide" in data`. It looks for the words as they stand, in
 upper or lower case. Tokens are words here: those it reads are input, those it writes are output.
@@ -18,12 +18,12 @@ TASK = re.compile(r'^Search for "([^"\n]{1,200})" in ([\w./-]{0,199}[\w/])\.?$',
 
 
 def say(kind, **fields):
-    """One line of the transcript, out at once."""
+    """Print one line of the transcript, without buffering."""
     print(json.dumps({"type": kind, **fields}), flush=True)
 
 
 def files_below(folder):
-    """The regular files below a folder of the folder this was started in, in order."""
+    """Return the regular files below a folder of the working directory, in order."""
     here = Path.cwd().resolve()
     root = (here / folder).resolve()
     if root != here and here not in root.parents:
@@ -35,7 +35,7 @@ def files_below(folder):
 
 
 def hits_in(path, wanted):
-    """The lines of a file that hold the wanted text, and how many words were read."""
+    """Return the lines of a file with the text, and the number of words read."""
     if path.stat().st_size > FILE_BYTES_MAX:
         return [], 0
     try:

@@ -1,4 +1,4 @@
-"""Takes its time: for runs that are stopped, run into their timeout, or wait in a lane.
+"""Sleep: for runs that are stopped, time out, or wait in a lane.
 
 Its task is a sentence: `Sleep for 30 seconds`.
 """
@@ -14,7 +14,7 @@ STEP_SECONDS = 0.25
 
 
 def main():
-    """Read the task from stdin, sleep in small steps, say each second how far it is."""
+    """Read the task from stdin, sleep in small steps, and print the progress each second."""
     task = re.search(r"\bSleep for (\d{1,4}) seconds?\b", json.load(sys.stdin)["message"])
     seconds = min(int(task.group(1)) if task else SECONDS_DEFAULT, SECONDS_MAX)
     started = time.monotonic()

@@ -1,4 +1,4 @@
-"""Sums a column of a table.
+"""Sum a column of a table.
 
 Its task is a sentence: `Sum amount of data/sales.csv`, or of some of its rows:
 `Sum amount of data/sales.csv where region is north`.
@@ -19,7 +19,7 @@ TASK = re.compile(
 
 
 def rows_of(name):
-    """The rows of a table in the folder this was started in, or below it."""
+    """Return the rows of a table in the working directory or below it."""
     here = Path.cwd().resolve()
     path = (here / name).resolve()
     if here not in path.parents or not path.is_file():
@@ -29,7 +29,7 @@ def rows_of(name):
 
 
 def number(row, column, place):
-    """The number in a column; what is none says where it stands."""
+    """Return the number in a column. The error for any other value names its row."""
     try:
         return Decimal(row[column])
     except InvalidOperation:

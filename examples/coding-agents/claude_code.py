@@ -72,7 +72,7 @@ CUT_OFF = {
 
 
 class Lines(Reading):
-    """`stream-json`."""
+    """Reader of `stream-json`."""
 
     LAST_EVENT = "result event"
 

@@ -29,7 +29,7 @@ SERVER = f"mcp_servers.{SERVER_NAME}"
 
 
 def start(told, more):
-    """It takes a system prompt as an argument only, so that it goes before the message instead."""
+    """Return the command. Codex takes a system prompt only as an argument: it is in the message."""
     arguments = ["codex", "exec", "--json", "--skip-git-repo-check", "--ephemeral"]
     if told.model:
         arguments += ["--model", told.model_of("openai")]
@@ -51,7 +51,7 @@ def _set(key, text):
 
 
 class Lines(Reading):
-    """`--json`."""
+    """Reader of `--json`."""
 
     LAST_EVENT = "turn.completed event"
 

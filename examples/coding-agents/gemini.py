@@ -47,7 +47,7 @@ def _names_server(folder):
 
 
 class Lines(Reading):
-    """`stream-json`."""
+    """Reader of `stream-json`."""
 
     LAST_EVENT = "result event"
 

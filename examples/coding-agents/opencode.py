@@ -57,7 +57,7 @@ CUT_OFF = {
 
 
 class Lines(Reading):
-    """`--format json`. It prints nothing of sub-agents of its own but their calls."""
+    """Reader of `--format json`, which has only the calls of opencode's own sub-agents."""
 
     LAST_EVENT = "last step (a step_finish with another reason than tool-calls)"
 
@@ -97,7 +97,7 @@ class Lines(Reading):
         return [] if self.failure or not self.is_done else result(self._last)
 
     def _failed(self, error):
-        """It may recover from an error, and exits with 1 even then."""
+        """Note an error. opencode may recover from it, and exits with 1 even then."""
         said = (error.get("data") or {}).get("message") or error.get("name")
         self._error = said or "an error without a message"
         self.is_done = False

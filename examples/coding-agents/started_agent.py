@@ -1,10 +1,11 @@
-"""A coding agent that is started for a run: what its presets in this folder have in common.
+"""Start a coding agent for a run: the part that the presets in this folder share.
 
-A preset says how its agent is started (`Start`) and what a line of its output comes to (`Reading`);
-here is the rest: what the run was told, the process, its end. What the agent reads is in files that
-have no name, for a run that is stopped has no time to clean up; and neither a prompt nor a secret
-stands among the arguments, for they can be read by the whole machine. The agent takes the token of
-its session from the variable SPAWNLOG_TOKEN, by name.
+A preset defines the command of its agent (`Start`) and the entries for a line of its output
+(`Reading`). This module reads the input of the run, starts the process, and reports its end.
+
+The agent reads prompts from files without a name, because a stopped run has no time to clean up.
+Neither a prompt nor a secret is an argument, because every program of the machine can read these.
+The agent takes the token of its session from the variable SPAWNLOG_TOKEN.
 """
 
 import json
@@ -33,7 +34,7 @@ UNKNOWN_KINDS_MAX = 20
 
 @dataclass(frozen=True)
 class Told:
-    """What the run was told."""
+    """Input of the run."""
 
     message: str
     system_prompt: str
@@ -44,7 +45,7 @@ class Told:
 
     @classmethod
     def read(cls, text):
-        """From the runtime's `stdin-json`."""
+        """Return the input, read from the runtime's `stdin-json`."""
         told = json.loads(text)
         servers = (told.get("mcp") or {}).get("mcpServers") or {}
         return cls(
@@ -57,11 +58,11 @@ class Told:
         )
 
     def model_of(self, provider):
-        """The model's name without its provider, as an agent of one provider has it."""
+        """Return the model's name without its provider, as an agent of one provider expects it."""
         return self.model.removeprefix(f"{provider}/") if self.model else None
 
     def prompt(self, *, with_system_prompt):
-        """What the agent is given to read; what was said in the session before stands first."""
+        """Return the prompt of the agent, which begins with the earlier conversation."""
         parts = [
             self.system_prompt if with_system_prompt else "",
             said_before(self.history),
@@ -72,8 +73,8 @@ class Told:
 
 @dataclass(frozen=True)
 class Start:
-    """How an agent is started for what a run was told. `system_prompt` goes into a file that has no
-    name, whose path takes the place of `{system_prompt_file}` in the arguments."""
+    """Command of an agent. `system_prompt` is written to a file without a name, whose path replaces
+    `{system_prompt_file}` in the arguments."""
 
     arguments: tuple[str, ...]
     prompt: str
@@ -120,7 +121,7 @@ class Reading:
 
 
 class RunningTotals:
-    """Turns token counts that an agent reports as running totals into what was added since."""
+    """Converter of running totals of tokens into the tokens that were added since."""
 
     def __init__(self):
         self._highest = {}
@@ -144,7 +145,7 @@ class OpenCalls:
         self._calls = {}
 
     def begin(self, call_id, call=None):
-        """Keep a call."""
+        """Store a call."""
         self._calls[call_id] = (call, time.monotonic())
 
     def end(self, call_id):
@@ -154,12 +155,12 @@ class OpenCalls:
 
 
 def message(text):
-    """A message of the agent."""
+    """Return the entry of a message of the agent."""
     return {"type": "message", "role": "assistant", "text": cut(text)}
 
 
 def progress(text):
-    """How far the agent is."""
+    """Return the entry of the agent's progress."""
     return {"type": "progress", "text": cut(text)}
 
 
@@ -170,7 +171,7 @@ def tool(name, given, answered, duration_ms=None):
 
 
 def usage(model, *, taken, given, cache_read=0, cache_write=0):
-    """Tokens; those of the cache are beside `taken`."""
+    """Return the entry of tokens; those of the cache are not in `taken`."""
     return {
         "type": "usage",
         "model": model,
@@ -187,14 +188,14 @@ def result(text):
 
 
 def text_of(content):
-    """The text of what a tool of MCP answered: its parts, one after the other."""
+    """Return the text of an MCP tool's answer: its parts in order."""
     if isinstance(content, list):
         return "\n".join(part.get("text") or f"[{part.get('type')}]" for part in content)
     return content
 
 
 def cut(text):
-    """A text, as much of it as a line of the transcript has room for."""
+    """Return the text, cut to the length of a transcript line."""
     if _size(text) <= TEXT_BYTES_MAX:
         return text
     lengths = range(len(text) + 1)
@@ -203,7 +204,7 @@ def cut(text):
 
 
 def short(value):
-    """A text or a value, cut as a text when it is long."""
+    """Return the text or value; if it is long, cut and as text."""
     if isinstance(value, str):
         return cut(value)
     return value if _size(value) <= TEXT_BYTES_MAX else cut(json.dumps(value))
@@ -214,13 +215,13 @@ def _size(value):
 
 
 def tell(*entries):
-    """Entries of the transcript, out at once."""
+    """Print entries of the transcript, without buffering."""
     for entry in entries:
         print(json.dumps(entry), flush=True)
 
 
 def said_before(paths):
-    """What was said in the session before this run, the last of it, as text."""
+    """Return the end of the session's earlier conversation as text."""
     text = ""
     for path in reversed(paths):
         with Path(path).open(encoding="utf-8") as file:
@@ -252,7 +253,7 @@ def _as_said(line):
 
 
 def main(start, reading):
-    """Run the agent, tell its lines as a transcript, and end as it ended.
+    """Run the agent, print its lines as transcript entries, and exit as it exited.
 
     `start` makes a `Start` of what was told and of the arguments given to this program, which are
     handed on to the agent.
@@ -275,7 +276,7 @@ def main(start, reading):
 
 
 def nameless_file(text):
-    """A file that only who holds it can read, and that is gone when nobody does."""
+    """Return a file without a name, which is deleted when its last descriptor is closed."""
     file = TemporaryFile()  # noqa: SIM115 (who calls it closes it)
     file.write(text.encode(errors="replace"))
     file.seek(0)
@@ -294,8 +295,8 @@ def _entries_of(line, said):
 
 
 class _Process:
-    """The agent's process. What it writes to stderr is this program's, and so stands on record
-    when the run fails."""
+    """The agent's process. It writes to the standard error of this program, so its errors are
+    recorded if the run fails."""
 
     def __init__(self, start):
         self.name = start.arguments[0]
@@ -314,7 +315,7 @@ class _Process:
             ) from None
 
     def lines(self):
-        """The lines that it prints."""
+        """Yield the lines that it prints."""
         while line := self._process.stdout.readline(LINE_BYTES_MAX):
             if len(line) == LINE_BYTES_MAX:
                 self._process.terminate()
@@ -322,7 +323,7 @@ class _Process:
             yield line
 
     def wait(self):
-        """Its exit status, negative for a signal."""
+        """Return its exit status, negative for a signal."""
         return self._process.wait()
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Puts the sub-agents that a coding agent starts by itself on record, as external runs.
+"""Record the sub-agents that a coding agent starts by itself, as external runs.
 
 It is run by the coding agent's own hooks, once for each: the hook's input is JSON on stdin, what
 the coding agent is to do is JSON on stdout. `settings.json` beside it names the hooks.
@@ -40,7 +40,7 @@ LEASE_SECONDS = 3600
 TIMEOUT_SECONDS = 20
 TEXT_CHARACTERS_MAX = 100_000
 UNSENT_MAX = 50
-"""So many tool calls of a sub-agent wait for a server that is away."""
+"""Maximum number of tool calls of a sub-agent that wait for a server that is away."""
 
 
 class Refused(Exception):
@@ -54,7 +54,7 @@ class Refused(Exception):
 
 
 def ask(method: str, path: str, body: object = None, **headers: str) -> dict[str, Any]:
-    """One request to the server."""
+    """Send one request to the server."""
     request = urllib.request.Request(
         os.environ["SPAWNLOG_URL"].rstrip("/") + path,
         data=None if body is None else json.dumps(body).encode(),
@@ -80,7 +80,7 @@ def ask(method: str, path: str, body: object = None, **headers: str) -> dict[str
 
 
 def requester_of(hook: dict[str, Any]) -> str:
-    """The session of the coding agent itself."""
+    """Return the session of the coding agent itself."""
     return (
         f"agent:{os.environ.get('SPAWNLOG_REQUESTER_AGENT', 'main')}:{hook['session_id']}".lower()
     )
@@ -88,7 +88,7 @@ def requester_of(hook: dict[str, Any]) -> str:
 
 @contextlib.contextmanager
 def remembered(hook: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """What is known of a sub-agent at work, for one hook at a time: they may run side by side."""
+    """Yield the stored state of a running sub-agent, locked: several hooks may run at once."""
     default = Path(tempfile.gettempdir()) / f"spawnlog-hooks-{os.getuid()}"
     folder = Path(os.environ.get("SPAWNLOG_HOOKS_DIR") or default)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -110,7 +110,7 @@ def remembered(hook: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def spawn(hook: dict[str, Any]) -> dict[str, Any] | None:
-    """A sub-agent is asked for: the rules decide."""
+    """Request a spawn for a sub-agent; the rules decide."""
     given = hook["tool_input"]
     body = {
         "requester": {"sessionKey": requester_of(hook)},
@@ -128,12 +128,12 @@ def spawn(hook: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def agent_of(kind: str | None) -> str:
-    """The agent's id in spawnlog's configuration: the sub-agent's type."""
+    """Return the agent's id in spawnlog's configuration: the sub-agent's type."""
     return (kind or "general-purpose").lower()
 
 
 def denied(reason: str) -> dict[str, Any]:
-    """What keeps the coding agent from using the tool."""
+    """Return the answer that forbids the coding agent the tool."""
     return {
         "hookSpecificOutput": {
             "hookEventName": "PreToolUse",
@@ -144,7 +144,7 @@ def denied(reason: str) -> dict[str, Any]:
 
 
 def start(hook: dict[str, Any]) -> dict[str, Any] | None:
-    """It has begun: the first run of its kind that waits is its run."""
+    """Claim the first waiting run of its kind for a sub-agent that has begun."""
     query = urllib.parse.urlencode(
         {
             "requester": requester_of(hook),
@@ -172,12 +172,12 @@ def start(hook: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def executor_of(hook: dict[str, Any]) -> str:
-    """A name for the claim, that no other sub-agent has."""
+    """Return a name for the claim that no other sub-agent has."""
     return hashlib.sha256(f"{hook['session_id']}/{hook['agent_id']}".encode()).hexdigest()[:32]
 
 
 def keep(hook: dict[str, Any]) -> dict[str, Any] | None:
-    """A sign of life, which hears whether the run is to stop."""
+    """Send a heartbeat, whose answer says whether the run is to stop."""
     with remembered(hook) as known:
         if not known:
             return None
@@ -195,7 +195,7 @@ def keep(hook: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def report(hook: dict[str, Any]) -> None:
-    """A tool was used."""
+    """Report a tool call."""
     entry = {
         "kind": "tool",
         "name": hook["tool_name"],
@@ -236,7 +236,7 @@ def _short(value: object) -> str | None:
 
 
 def end(hook: dict[str, Any]) -> None:
-    """It has answered."""
+    """Report the end and the result of a sub-agent."""
     with remembered(hook) as known:
         if not known:
             return
@@ -280,7 +280,7 @@ def usage_of(path: str | None) -> list[dict[str, Any]]:
 
 
 def act(hook: dict[str, Any]) -> dict[str, Any] | None:
-    """What this hook is for; nothing of the coding agent's own tools."""
+    """Handle an event, and return the answer; tools of the coding agent itself are ignored."""
     event, is_subagents = hook["hook_event_name"], "agent_id" in hook
     if event == "PreToolUse" and not is_subagents and hook["tool_name"] in SPAWNING_TOOLS:
         return spawn(hook)
@@ -296,7 +296,7 @@ def act(hook: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def main() -> None:
-    """Read the hook's input, act, and say what is to be done."""
+    """Read the hook's input, act, and print the answer."""
     try:
         answer = act(json.load(sys.stdin))
     except (OSError, Refused) as away:
