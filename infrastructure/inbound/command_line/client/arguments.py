@@ -17,8 +17,10 @@ from infrastructure.inbound.command_line.display.failures import CommandError
 from infrastructure.inbound.command_line.display.output import JsonObject
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 
-FILE_BYTES_MAX = 1024 * 1024
-"""Larger than the 64 KiB of JSON that a server accepts: blanks in a file do not count there."""
+SHARED_BYTES_MAX = 1024 * 1024
+"""Larger than the 64 KiB of JSON that a server accepts: blanks do not count there."""
+REQUEST_BYTES_MAX = 16 * 1024 * 1024
+"""Maximum size of a request. Files are larger in it: base64 adds a third, JSON escapes add more."""
 
 
 FILE_SIGN = "@"
@@ -27,7 +29,6 @@ _READ_FOR: WeakKeyDictionary[TextIO, str] = WeakKeyDictionary()
 """The argument that has read a standard input."""
 
 
-TEXT_CHARACTERS_MAX = 16 * 1024 * 1024
 _REQUEST = '{"task": "Count the words"}'
 _SHARED = '{"goal": "a web app"}'
 ME = "me"
@@ -43,10 +44,10 @@ def read_text_argument(argument: str, subject: str) -> str:
     """Return the argument, or standard input for `-`. Raise CommandError if it is too long."""
     if argument != STANDARD_INPUT:
         return argument
-    return _read_standard_input(subject)
+    return _read_standard_input(subject, REQUEST_BYTES_MAX)
 
 
-def _read_standard_input(subject: str) -> str:
+def _read_standard_input(subject: str, bytes_max: int) -> str:
     """Return standard input.
 
     Raises:
@@ -57,10 +58,14 @@ def _read_standard_input(subject: str) -> str:
             f"standard input is the {_READ_FOR[sys.stdin]}, so the {subject} cannot be -"
         )
     _READ_FOR[sys.stdin] = subject
-    text = sys.stdin.read(TEXT_CHARACTERS_MAX + 1)
-    if len(text) > TEXT_CHARACTERS_MAX:
-        raise CommandError(f"the {subject} may have at most {TEXT_CHARACTERS_MAX} characters")
+    text = sys.stdin.read(bytes_max + 1)
+    _require_size(len(text.encode(errors="replace")), bytes_max, "standard input")
     return text
+
+
+def _require_size(size: int, bytes_max: int, name: str) -> None:
+    if size > bytes_max:
+        raise CommandError(f"{name} is larger than {bytes_max} bytes")
 
 
 def duration_seconds(text: str) -> int:
@@ -78,7 +83,9 @@ def read_request(path: Path) -> JsonObject:
     """Return the request in a JSON file. Raise CommandError if it holds no JSON object."""
     name = f"the file {printable_line(path)} of --file"
     if str(path) == STANDARD_INPUT:
-        return _object(_read_standard_input("request"), "standard input", _REQUEST)
+        return _object(
+            _read_standard_input("request", REQUEST_BYTES_MAX), "standard input", _REQUEST
+        )
     return _object(_file_text(path, name, REQUEST_BYTES_MAX), name, _REQUEST)
 
 
@@ -113,12 +120,12 @@ def parse_shared_context(given: Sequence[str]) -> JsonObject:
 def _source(given: str) -> tuple[str, str]:
     """Return the text, and the name that errors give it."""
     if given == STANDARD_INPUT:
-        return _read_standard_input("shared context"), "standard input"
+        return _read_standard_input("shared context", SHARED_BYTES_MAX), "standard input"
     if not given.startswith(FILE_SIGN):
         return given, "--shared"
     path = given.removeprefix(FILE_SIGN)
     name = f"the file {printable_line(path)} of --shared"
-    return _file_text(path, name, FILE_BYTES_MAX), name
+    return _file_text(path, name, SHARED_BYTES_MAX), name
 
 
 def _file_text(path: Path | str, name: str, bytes_max: int) -> str:
@@ -132,8 +139,7 @@ def _file_text(path: Path | str, name: str, bytes_max: int) -> str:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else None
         raise CommandError(f"{name} cannot be read: {reason or 'invalid path'}") from None
-    if len(content) > bytes_max:
-        raise CommandError(f"{name} is larger than {bytes_max} bytes")
+    _require_size(len(content), bytes_max, name)
     return text
 
 
@@ -153,10 +159,6 @@ def _object(text: str, name: str, example: str) -> JsonObject:
 
 ATTACHED_BYTES_MAX = 12 * 1024 * 1024
 """Maximum size of all files together as they are read."""
-
-
-REQUEST_BYTES_MAX = 16 * 1024 * 1024
-"""Maximum size of a request. Files are larger in it: base64 adds a third, JSON escapes add more."""
 
 
 def read_attachments(paths: Sequence[Path]) -> list[JsonObject]:

@@ -2,7 +2,7 @@
 
 import sys
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,16 +42,14 @@ LABEL_CHARACTERS_MAX = 40
 class SubmitOptions:
     """Options that say whether to wait for the result, and with which idempotency key to send."""
 
-    def __post_init__(self) -> None:
-        if self.quiet and not self.wait:
-            raise CommandError("--quiet needs --wait: give both")
-
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until the run is announced; print its result.")
     ] = False
     quiet: Annotated[
         bool,
-        typer.Option("--quiet", "-q", help="With --wait: print only the result, no progress."),
+        typer.Option(
+            "--quiet", "-q", help="Print only the run id; with --wait only the result, no progress."
+        ),
     ] = False
     idempotency_key: Annotated[
         str | None,
@@ -102,11 +100,23 @@ def post_or_print_refusal(
         raise
 
 
-def print_accepted(accepted: JsonObject, fields: Mapping[str, object]) -> None:
-    """Print these fields of an accepted request for a person, with its warnings."""
+def print_accepted(
+    accepted: JsonObject, fields: Mapping[str, object], *, quiet: bool = False
+) -> None:
+    """Print these fields of an accepted request for a person, with its warnings. If `quiet`, print
+    only the run id."""
+    if quiet:
+        print_run_ids([accepted])
+        return
     print_fields(fields)
     for warning in _warnings(accepted):
         print_fields({"warning": warning})
+
+
+def print_run_ids(runs: Iterable[JsonObject]) -> None:
+    """Print the ids of accepted runs, one per line."""
+    for run in runs:
+        print(printable_line(run.get("runId")))
 
 
 def _warnings(accepted: JsonObject) -> list[str]:

@@ -17,6 +17,7 @@ from infrastructure.inbound.command_line.client.submit import (
     follow_run,
     post_or_print_refusal,
     print_accepted,
+    print_run_ids,
 )
 from infrastructure.inbound.command_line.display.failures import (
     CommandError,
@@ -70,9 +71,11 @@ def task_members(task: str | None, tasks: Sequence[str], *, parallel: bool) -> J
     return {"task": [read_text_argument(text, "task") for text in given], "parallel": True}
 
 
-def print_batch(accepted: JsonObject) -> None:
-    """Print an accepted batch for a person."""
+def _print_batch(accepted: JsonObject, *, quiet: bool) -> None:
     runs = accepted.get("runs") or ()
+    if quiet:
+        print_run_ids(runs)
+        return
     print_fields({"status": accepted.get("status"), "batch": accepted.get("batchId")})
     print_table(runs, _COLUMNS)
     warnings = [str(warning) for run in runs for warning in run.get("warnings") or ()]
@@ -157,10 +160,10 @@ def spawn(
             follow = follow_batch if parallel else follow_run
             follow(client, accepted, api.output, quiet=submit.quiet)
         elif not print_object(accepted, api.output):
-            (print_batch if parallel else _print_spawned)(accepted)
+            (_print_batch if parallel else _print_spawned)(accepted, quiet=submit.quiet)
 
 
-def _print_spawned(accepted: JsonObject) -> None:
+def _print_spawned(accepted: JsonObject, *, quiet: bool) -> None:
     print_accepted(
         accepted,
         {
@@ -171,4 +174,5 @@ def _print_spawned(accepted: JsonObject) -> None:
             "mode": accepted.get("mode"),
             "attached": attachments_summary(accepted.get("attachments")),
         },
+        quiet=quiet,
     )

@@ -78,7 +78,7 @@ def respawn_run(
         if submit.wait:
             follow_run(client, accepted, api.output, quiet=submit.quiet)
         elif not print_object(accepted, api.output):
-            _print_respawned(accepted)
+            _print_respawned(accepted, quiet=submit.quiet)
 
 
 def _with_fields(changes: JsonObject, fields: Sequence[str]) -> JsonObject:
@@ -105,7 +105,7 @@ def _with_fields(changes: JsonObject, fields: Sequence[str]) -> JsonObject:
     return changes
 
 
-def _print_respawned(accepted: JsonObject) -> None:
+def _print_respawned(accepted: JsonObject, *, quiet: bool) -> None:
     print_accepted(
         accepted,
         {
@@ -116,4 +116,5 @@ def _print_respawned(accepted: JsonObject) -> None:
             "label": accepted.get("label"),
             "mode": accepted.get("mode"),
         },
+        quiet=quiet,
     )

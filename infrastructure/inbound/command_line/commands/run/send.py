@@ -64,4 +64,5 @@ def _send(
                     "text": accepted.get("text"),
                     "child": accepted.get("childSessionKey"),
                 },
+                quiet=submit.quiet,
             )

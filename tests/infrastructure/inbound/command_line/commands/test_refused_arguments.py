@@ -48,7 +48,6 @@ REFUSED: list[tuple[str, str]] = [
     ("spawn --parallel", "give TASK"),
     ("spawn --task 'low water'", "--parallel"),
     ("spawn - --parallel --task -", "standard input"),
-    ("spawn x --quiet", ""),
     ("spawn x --timeout -10m", ""),
     ("spawn x --timeout 0.5s", ""),
     ("spawn x --timeout ten", ""),

@@ -72,6 +72,15 @@ def test_submit_sends_only_what_was_given(
         assert shown in result.stdout
 
 
+@pytest.mark.parametrize("words", [*SUBMITS.values(), ("run", "steer", FIRST, "x")])
+def test_quiet_prints_only_run_id(
+    words: tuple[str, ...], spawnlog: Command, accepting: RecordedApi
+) -> None:
+    result = spawnlog(*words, "--quiet")
+    assert (result.exit_code, result.output) == (0, f"{SECOND}\n")
+    assert json.loads(spawnlog(*words, "-q", "-o", "json").stdout)["childSessionKey"] == KEY
+
+
 @pytest.mark.parametrize("path", [SPAWNS, MESSAGES])
 def test_text_may_come_from_standard_input(
     path: str, spawnlog: Command, accepting: RecordedApi
@@ -397,6 +406,10 @@ def test_parallel_tasks_are_a_list(spawnlog: Command, batch: RecordedApi) -> Non
     assert batch.asked[-1].body["task"] == ["in", "low water"]
 
 
+def test_quiet_prints_run_ids_of_batch(spawnlog: Command, batch: RecordedApi) -> None:
+    assert spawnlog("spawn", *TWO, "--quiet").output == f"{FIRST}\n{SECOND}\n"
+
+
 def test_wait_lasts_until_all_tasks_ended(spawnlog: Command, batch: RecordedApi) -> None:
     failed = ended(FIRST, outcome="error", status="failed", error="the harbour is closed")
     batch.on("GET", f"/v1/runs/{FIRST}", failed)
@@ -551,7 +564,6 @@ def test_later_shared_option_wins_key_by_key(
         ("missing", "cannot be read: No such file or directory"),
         ("folder", "cannot be read: Is a directory"),
         ("binary", "is not UTF-8"),
-        ("long", "is larger than 10 bytes"),
         ("list\x1b", "is not a JSON object"),
     ],
 )
@@ -561,14 +573,24 @@ def test_shared_file_that_cannot_be_used_is_refused(
     spawnlog: Command,
     accepting: RecordedApi,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(spawn_arguments, "FILE_BYTES_MAX", 10)
     (tmp_path / "folder").mkdir()
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
-    (tmp_path / "long").write_bytes(b" " * 9 + b"{}")
     (tmp_path / "list\x1b").write_text("[]")
     result = spawnlog("spawn", "x", "--shared", f"@{tmp_path / name}")
     assert (result.exit_code, accepting.asked) == (2, [])
     assert says in result.stderr
     assert "\x1b" not in result.stderr
+
+
+def test_shared_context_has_one_limit(
+    spawnlog: Command, accepting: RecordedApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spawn_arguments, "SHARED_BYTES_MAX", 10)
+    file = tmp_path / "shared.json"
+    for text, code in (('{"ü": 123}', 2), ('{"ü": 12}', 0)):
+        file.write_text(text, "utf-8")
+        for argument in ("-", f"@{file}"):
+            result = spawnlog("spawn", "x", "--shared", argument, given=text)
+            assert result.exit_code == code
+            assert ("is larger than 10 bytes" in result.stderr) == (code == 2)
