@@ -263,13 +263,11 @@ async def borrow_connection(
     try:
         async with pool.connection() as connection:
             yield connection
-    except psycopg.errors.InsufficientPrivilege as error:
+    except (psycopg.errors.InsufficientPrivilege, *UNAVAILABLE) as error:
         refusal = refusal_to_write(error)
-        if refusal is None:
+        if refusal is None and not isinstance(error, UNAVAILABLE):
             raise
-        raise LogUnavailableError(refusal) from error
-    except UNAVAILABLE as error:
-        why = refusal_to_write(error) or "the database is unavailable; retry in a moment"
+        why = refusal or "the database is unavailable; retry in a moment"
         raise LogUnavailableError(why) from error
 
 

@@ -70,9 +70,8 @@ def one_row(connection: ReadConnection, query: str, values: Any = None) -> Tuple
 def database_error_reason(error: psycopg.Error) -> str:
     """Return one line that says why the database cannot be read. Drivers quote addresses in it, but
     no passwords.
-
-    A long query writes its temporary files to the disk of the database, which may be full.
     """
+    # A long query writes temporary files, and the disk of the database may be full.
     refusal = refusal_to_write(error)
     if refusal is not None:
         return refusal
