@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from domain.configuration.secrets import is_secret_name, variables_in
+from domain.configuration.secrets import has_secret_url, is_secret_name, variables_in
 from domain.configuration.sections import NameText, Number, OwnSection, section_error
 
 SpawnVariable = Literal[
@@ -34,6 +34,19 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 def is_url(uri: str) -> bool:
     """Return True if a script is called over HTTP. Anything else is a local program."""
     return uri.lower().startswith(("http://", "https://"))
+
+
+def why_no_script_path(uri: str) -> str | None:
+    """Return why the `uri` of a local script, its variables replaced, is not a path; else None.
+
+    A URL must not be taken for a path, since errors show paths, and a URL may contain secrets.
+    """
+    if not is_url(uri) and not has_secret_url(uri):
+        return None
+    return (
+        "is a URL only after its variables are replaced, so it is taken for a file; write http://"
+        " or https:// in uri"
+    )
 
 
 def _usable_uri(uri: str) -> str:

@@ -113,10 +113,3 @@ PASSED_VARIABLES = ("PATH", "HOME", "LANG", "TMPDIR")
 def minimal_environment(server: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of the server that every program gets, if they are set."""
     return {name: server[name] for name in PASSED_VARIABLES if name in server}
-
-
-def expand_home(path: str, server: Mapping[str, str]) -> str:
-    """Replace a leading `~` or `~/` by the server's home directory."""
-    if path != "~" and not path.startswith("~/"):
-        return path
-    return (server.get("HOME") or os.path.expanduser("~")) + path[1:]

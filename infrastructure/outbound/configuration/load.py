@@ -46,6 +46,7 @@ from infrastructure.outbound.configuration.variables import (
 )
 from infrastructure.outbound.configuration.warnings import (
     agent_workspace_warnings,
+    executable_warnings,
     hook_warnings,
     model_warnings,
     webhook_warnings,
@@ -389,6 +390,7 @@ def _build_loaded(
         unresolved,
         configuration_warnings(configuration),
         script_warnings(configuration),
+        executable_warnings(configuration, loaded.resolve, folder),
         agent_workspace_warnings(configuration, loaded.place),
         workspace_root_warnings(configuration.spawnlog.workspace_roots, loaded.place),
         credential_warnings(configuration, loaded.place),

@@ -9,9 +9,8 @@ from application.ports.configurations import PinnedConfiguration
 from application.ports.files import WorkspaceForbiddenError
 from domain.configuration.configuration import EffectiveAgent
 from domain.configuration.problems import ConfigurationError
-from domain.values.text import replace_unstorable
 from infrastructure.outbound.configuration.files import RevisionFiles
-from infrastructure.outbound.files.workspaces import is_unlinked_folder
+from infrastructure.outbound.files.workspaces import resolve_existing, resolve_own_workspace
 
 _BELOW_NO_ROOT = (
     "The workspace that the request names is not below a configured root. Add its root to "
@@ -27,25 +26,6 @@ _NOT_IN_THE_RECORDED = (
 )
 
 
-def resolve_own_workspace(folder: Path) -> str:
-    """Return the agent's own folder with every link resolved. It need not exist.
-
-    Raises:
-        OSError: No folder can be there: a file is in its place, or a dangling link.
-    """
-    plain = str(folder)
-    if is_unlinked_folder(plain) and replace_unstorable(plain) == plain:
-        return plain
-    existing, missing = folder, list[str]()
-    while not os.path.lexists(existing):
-        missing.append(existing.name)
-        existing = existing.parent
-    if ".." in missing:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-    root = _resolve_existing(os.path.realpath(existing, strict=True))
-    return os.path.join(root, *reversed(missing))
-
-
 def verify_recorded_workspace(recorded: str) -> str:
     """Return the recorded folder.
 
@@ -58,7 +38,7 @@ def verify_recorded_workspace(recorded: str) -> str:
     """
     if os.path.realpath(recorded) != recorded:
         raise WorkspaceForbiddenError(_REPLACED)
-    return _resolve_existing(recorded)
+    return resolve_existing(recorded)
 
 
 def resolve_below_recorded(requested: str, recorded: str) -> str:
@@ -83,20 +63,7 @@ def _resolve_below(requested: str, roots: Iterable[Path], refused: str) -> str:
     folder = Path(os.path.realpath(requested))
     if not any(folder.is_relative_to(os.path.realpath(root)) for root in roots):
         raise WorkspaceForbiddenError(refused)
-    return _resolve_existing(str(folder))
-
-
-def _resolve_existing(path: str) -> str:
-    """Return an existing folder.
-
-    Raise OSError if it does not exist, is not a folder, or its path cannot be recorded.
-    """
-    if replace_unstorable(path) != path:
-        raise OSError(errno.EILSEQ, "its path is not UTF-8")
-    if not os.path.isdir(path):
-        os.stat(path)
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-    return path
+    return resolve_existing(str(folder))
 
 
 class WorkspaceUnusableError(OSError):

@@ -5,8 +5,10 @@ import errno
 import os
 import stat
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal
 
+from domain.values.text import replace_unstorable
 from infrastructure.outbound.files.rooted_folder import (
     NotAFolderError,
     RootedFolder,
@@ -130,3 +132,35 @@ def _remove_below(folder: RootedFolder, names: Sequence[str]) -> FolderRemoval:
             return "left_in_place"
         raise
     return "undone"
+
+
+def resolve_own_workspace(folder: Path) -> str:
+    """Return the agent's own folder with every link resolved. It need not exist.
+
+    Raises:
+        OSError: No folder can be there: a file is in its place, or a dangling link.
+    """
+    plain = str(folder)
+    if is_unlinked_folder(plain) and replace_unstorable(plain) == plain:
+        return plain
+    existing, missing = folder, list[str]()
+    while not os.path.lexists(existing):
+        missing.append(existing.name)
+        existing = existing.parent
+    if ".." in missing:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    root = resolve_existing(os.path.realpath(existing, strict=True))
+    return os.path.join(root, *reversed(missing))
+
+
+def resolve_existing(path: str) -> str:
+    """Return an existing folder.
+
+    Raise OSError if it does not exist, is not a folder, or its path cannot be recorded.
+    """
+    if replace_unstorable(path) != path:
+        raise OSError(errno.EILSEQ, "its path is not UTF-8")
+    if not os.path.isdir(path):
+        os.stat(path)
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    return path

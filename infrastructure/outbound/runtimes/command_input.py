@@ -10,9 +10,9 @@ from domain.values.json_text import compact_json
 from domain.values.text import replace_unstorable
 from infrastructure.outbound.child_processes.program import (
     Program,
-    expand_home,
     minimal_environment,
 )
+from infrastructure.outbound.files.executables import expand_home
 
 PROMPT_ARGUMENT_BYTES_MAX = 100 * 1024
 _USE_STDIN = 'set the runtime\'s input to "stdin-json" or "stdin-text"'

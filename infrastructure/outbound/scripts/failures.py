@@ -1,12 +1,11 @@
 """Messages for failed scripts."""
 
-import os
-
 from application.ports.scripts import ScriptRun
 from domain.configuration.secrets import variables_in
 from domain.values.text import replace_unstorable, single_line
 from infrastructure.outbound.child_processes.program import signal_name, was_executed
 from infrastructure.outbound.child_processes.run_to_end import ProgramResult
+from infrastructure.outbound.files.executables import why_not_executable
 
 REASON_CHARACTERS_MAX = 100
 
@@ -51,12 +50,9 @@ def _never_executed(path: str, shown: str, error: str) -> str:
 
     The file is inspected only after the failure, so there is no race with the execution.
     """
-    if os.path.isdir(path):
-        return f"Script is a directory: {shown}; name the file in it"
-    if not os.path.exists(path):
-        return f"Script not found: {shown}"
-    if not os.access(path, os.X_OK):
-        return f"Script is not executable: {shown}; make it executable with chmod +x"
+    reason = why_not_executable(path, shown)
+    if reason is not None:
+        return f"Script {reason}"
     if "Exec format error" in error:
         return f"Script is not a program: {shown}; begin it with a line such as #!/bin/sh"
     return f"Script {error}"

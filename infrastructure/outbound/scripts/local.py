@@ -4,27 +4,21 @@ import os
 from collections.abc import Mapping
 
 from application.ports.scripts import ScriptCall, ScriptFinished, ScriptRun
-from domain.configuration.context_scripts import is_url
+from domain.configuration.context_scripts import why_no_script_path
 from domain.configuration.problems import ConfigurationError
-from domain.configuration.secrets import has_secret_url
 from domain.context.script_request import ArgumentsTooLongError, argument_items, json_input
 from domain.values.text import replace_unstorable
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher, ProcessLaunchError
 from infrastructure.outbound.child_processes.program import (
     Program,
-    expand_home,
     minimal_environment,
 )
 from infrastructure.outbound.child_processes.run_to_end import run_to_end
+from infrastructure.outbound.files.executables import expand_home
 from infrastructure.outbound.scripts.failures import failure_of
 from infrastructure.outbound.scripts.secrets import SourceOf
 
 STDERR_BYTES_MAX = 8 * 1024
-_A_URL = (
-    "Script is a URL only after its variables are replaced, so it is taken for a file; write"
-    " http:// or"
-    " https:// in uri"
-)
 
 
 class LocalFileScripts:
@@ -54,9 +48,9 @@ class LocalFileScripts:
         try:
             source = self._source_of(request.pinned)
             uri = source.resolve(request.script.uri)
-            if is_url(uri) or has_secret_url(uri):
-                # As a path it would be shown in errors, with the secrets in it.
-                return ScriptFinished(error=_A_URL)
+            reason = why_no_script_path(uri)
+            if reason is not None:
+                return ScriptFinished(error=f"Script {reason}")
             path = os.path.join(source.folder, expand_home(uri, self._server))
             program = program_of(request, path, self._server)
             called = _called_words(program) if request.script.log == "verbose" else ()

@@ -270,3 +270,113 @@ def test_workspace_that_cannot_be_resolved_is_warned_of_once() -> None:
     )
     agents["list"][0]["workspace"] = agents["list"][2]["workspace"] = "fine"
     assert load_values({"agents": agents}).warnings == ()
+
+
+def test_workspace_with_no_folder_is_warned_of(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "dangling").symlink_to(tmp_path / "gone")
+    (tmp_path / "folder").mkdir()
+    workspaces = ["folder", "folder/made/later", "file", "file/below", "dangling"]
+    agents = [
+        {"id": f"a{at}", "workspace": f"{tmp_path}/{name}"} for at, name in enumerate(workspaces)
+    ]
+    warnings = load_values({"agents": {**SCRIPTED, "list": agents}}).warnings
+    refused = "cannot be used, so a spawn that would work there is refused: "
+    assert [(warning.pointer, warning.message) for warning in warnings] == [
+        ("/agents/list/2/workspace", f"{refused}Not a directory"),
+        ("/agents/list/3/workspace", f"{refused}Not a directory"),
+        ("/agents/list/4/workspace", f"{refused}No such file or directory"),
+    ]
+
+
+# Scripts and commands.
+
+
+def executable_warnings(folder: Path, agents: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return pointer and message of the warnings about these agents, the folder left out."""
+    path = folder / "spawnlog.json5"
+    path.write_text(json.dumps({"agents": agents}), "utf-8")
+    warnings = load(path).warnings
+    return [(warning.pointer, warning.message.replace(f"{folder}/", "")) for warning in warnings]
+
+
+def test_scripts_that_cannot_be_executed_are_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("WORD", CANARY)
+    monkeypatch.setenv("HOOK", f"https://u:{CANARY}@h/x")
+    (tmp_path / "plain").write_text("#!/bin/sh\n")
+    (tmp_path / "good").write_text("#!/bin/sh\n")
+    (tmp_path / "good").chmod(0o755)
+    usable = ["good", "~/good", str(tmp_path / "good"), "https://h/x", "${UNSET_WORD}/good"]
+    expected = {
+        "gone": "not found: gone",
+        "~/gone": "not found: gone",
+        "plain": "is not executable: plain; make it executable with chmod +x",
+        ".": "is a directory: .; name the file in it",
+        "${WORD}/gone": "not found: ${WORD}/gone",
+        "${HOOK}": "is a URL only after its variables are replaced, so it is taken for a file;"
+        " write http:// or https:// in uri",
+    }
+
+    def scripts(*uris: str) -> dict[str, Any]:
+        run = [{"id": f"s{at}", "uri": uri} for at, uri in enumerate(uris)]
+        return {"subagents": {"contextScripts": {"run": run}}}
+
+    agents = {
+        "defaults": {**SCRIPTED["defaults"], **scripts("gone")},
+        "list": [{"id": "a", **scripts(*usable, *expected)}],
+    }
+    shared, *own, unset = executable_warnings(tmp_path, agents)
+    assert shared == (
+        "/agents/defaults/subagents/contextScripts/run/0/uri",
+        "not found: gone; this script fails for every spawn of every agent",
+    )
+    assert own == [
+        (
+            f"/agents/list/0/subagents/contextScripts/run/{len(usable) + at}/uri",
+            f'{why}; this script fails for every spawn of agent "a"',
+        )
+        for at, why in enumerate(expected.values())
+    ]
+    assert unset[0].endswith(f"/{len(usable) - 1}/uri")
+    assert CANARY not in str(own)
+
+
+def test_commands_that_cannot_be_executed_are_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "own").mkdir()
+    for name in ("good", "own/special"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    path = {"PATH": str(tmp_path / "own")}
+    commands: list[tuple[str, dict[str, str], str | None]] = [
+        ("sh", {}, None),
+        ("special", path, None),
+        ("~/good", {}, None),
+        ("./made-by-the-child", {}, None),
+        ("special", {}, "not found in PATH: special"),
+        ("sh", path, "not found in PATH: sh"),
+        ("/gone/agent", {}, "not found: /gone/agent"),
+        ("~/own", {}, "is a directory: own; name the file in it"),
+    ]
+    runtimes = [
+        {"type": "command", "command": [program], "env": env} for program, env, _ in commands
+    ]
+    agents = {
+        "defaults": {"runtime": runtimes[-1]},
+        "list": [{"id": f"a{at}", "runtime": runtime} for at, runtime in enumerate(runtimes)],
+    }
+    shared, *own = executable_warnings(tmp_path, agents)
+    assert shared == (
+        "/agents/defaults/runtime/command/0",
+        f"{commands[-1][2]}; every run of an agent without a runtime of its own fails",
+    )
+    assert own == [
+        (f"/agents/list/{at}/runtime/command/0", f'{why}; every run of agent "a{at}" fails')
+        for at, (_, _, why) in enumerate(commands)
+        if why is not None
+    ]
