@@ -140,16 +140,24 @@ class RunFinalizer:
         )
 
     async def end_for_lost_holder(
-        self, run: Run, end: RuntimeEnd, renewed_at: datetime | None
+        self,
+        run: Run,
+        end: RuntimeEnd,
+        *,
+        renewed_at: datetime | None = None,
+        lease_until: datetime | None = None,
     ) -> Run:
         """End a run whose holder is gone.
 
         The run's time ends at its last sign of life: the last lease renewal, if known, or the last
-        entry.
+        entry. If nothing was heard since the start, it ends at `lease_until`.
         """
+        assert run.started_at is not None
         said_at = await self._transcripts.last_recorded_at(run.run_id)
         signs = (run.started_at, renewed_at, said_at)
         alive_until = max(at for at in signs if at is not None)
+        if alive_until == run.started_at and lease_until is not None:
+            alive_until = max(alive_until, lease_until)
         return await with_fresh_reads(
             lambda _: self._seal_and_end(run, end, None, alive_until),
             GROWS,

@@ -530,9 +530,11 @@ class ExternalRuns:
         if run.started_at is None:
             await self._sealing.end(run, end)
         else:
-            # The length of the lease is unknown, so the run's time ends with its last entry.
-            reached = lease_until if end.outcome == "timeout" else None
-            await self._sealing.end_for_lost_holder(run, end, reached)
+            # The length of the lease is unknown, and so is the time of the last heartbeat.
+            reached = lease_until if is_too_long else None
+            await self._sealing.end_for_lost_holder(
+                run, end, renewed_at=reached, lease_until=lease_until
+            )
         await self._forget_lease(run)
 
 

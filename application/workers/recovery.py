@@ -193,7 +193,7 @@ class RunRecovery:
         )
         lease = timedelta(seconds=self._lease_seconds)
         renewed_at = lost.until - lease if lost.until is not None else None
-        await self._sealing.end_for_lost_holder(run, end, renewed_at)
+        await self._sealing.end_for_lost_holder(run, end, renewed_at=renewed_at)
 
 
 def _is_external(lost: LostRun) -> bool:

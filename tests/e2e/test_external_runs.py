@@ -299,6 +299,16 @@ def test_silent_executor_is_given_up(server: Server) -> None:
     assert server.run(executor.run_id)["resultText"] is None
 
 
+def test_run_without_entries_lasts_until_its_lease_expires(server: Server) -> None:
+    executor = executed(server, "silent")
+    expire_executors(server)
+    run = server.run(executor.run_id, "ended")
+    (ended,) = server.payloads(executor.run_id, "RunEnded")
+    assert ended["reason"] == "interrupted"
+    assert run["startedAt"] < ended["aliveUntil"] < run["endedAt"]
+    assert run["runtimeMs"] > 0
+
+
 def test_run_is_over_at_its_limit(server: Server) -> None:
     run_id = offered(server, "slow", runTimeoutSeconds=1)
     executor = Executor(server, run_id, leaseSeconds=600)
