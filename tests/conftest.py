@@ -22,12 +22,12 @@ from tests.support.tiers import EXAMPLES_OF_ALL, IMPORTED
 # the collection, and later a part of every look.
 gc.disable()
 
-# A shell starts what runs in its background with Ctrl-C ignored, and programs inherit that: with a
-# handler here, a program that a test starts listens to it whoever started the tests.
+# A shell starts background jobs with SIGINT ignored, and child processes inherit that. With a
+# handler here, programs started by tests react to SIGINT even if the tests run in the background.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# No test is judged by a clock: the time of a property depends on the load of the machine.
+# No deadline: the time of a property depends on the load of the machine.
 settings.register_profile(
     "unhurried", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -35,7 +35,7 @@ for name, count in {"quick": 10, "gate": 30, "all": EXAMPLES_OF_ALL}.items():
     settings.register_profile(name, settings.get_profile("unhurried"), max_examples=count)
 settings.load_profile("gate")
 
-# Of the first marker that a test has; tests without any have turn 1.
+# Order by the first of these markers that a test has; other tests have turn 1.
 TURNS = {"long": 0, "kill": 3, "server": 3, "db": 2}
 
 WITH_PROCESSES = frozenset(

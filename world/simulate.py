@@ -163,7 +163,7 @@ def _judged(world: World, calls: list[Call]) -> Iterator[str]:
     try:
         broken = check(_history(world, calls))
     except Exception as error:
-        # Some are so wrong that no rule can be asked.
+        # A history can be too broken for the rules to be checked.
         yield f"the history cannot be read: {error!r}"
         return
     for rule, value in broken.items():

@@ -22,7 +22,7 @@ head, found, rest = told.partition("[Session Context]\n[Context from parent agen
 context = rest.partition("\n\n---\n\n")[0] if found and not head else "(none)"
 print("the word is " + context.rpartition(" ")[2])
 """
-# Answers with all that it was given.
+# Prints its system prompt and message.
 ECHO = r"""
 import json, sys
 told = json.load(sys.stdin)

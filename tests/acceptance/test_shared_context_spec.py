@@ -17,8 +17,8 @@ pytestmark = pytest.mark.server
 
 FAMILY_BYTES_MAX = 65_536
 RESULT_BYTES_MAX = 102_400
-# Says its task, and what its prompt says that is shared: a line a key, and what another child said
-# between marks. With a gate it waits for a file `go.<its task, hyphens for spaces>`.
+# Prints its task and the shared context of its prompt: one line per key, and texts of other
+# children between marks. With a gate it waits for the file `go.<its task, hyphens for spaces>`.
 ANSWERER = (
     AWAIT_FILE
     + r"""
@@ -62,9 +62,9 @@ def ask(method, path, body=None, **headers):
 
 given = ask("GET", "/v1/runs/" + os.environ["SPAWNLOG_RUN_ID"] + "/shared-context")["values"]
 """
-# Tells how long each text is that it was given.
+# Prints the length and the end of each shared text.
 MEASURER = ASK + "print(json.dumps({key: [len(text), text[-60:]] for key, text in given.items()}))"
-# Tries to write where it may not, and spawns another.
+# Tries a write that it has no permission for, and spawns a child.
 SPAWNER = (
     ASK
     + r"""

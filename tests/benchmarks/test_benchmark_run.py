@@ -37,7 +37,7 @@ def test_the_benchmark_measures_real_servers_and_leaves_nothing(tmp_path: Path) 
     output = tmp_path / "figures.json"
     size = ("--seconds", "0.2", "--callers", "2", "--history", "600", "--no-slowed")
     small = ("--time-travel", "0", "--idle-seconds", "0.2", "--memory-runs", "200")
-    # A database that is meant for another server is left alone.
+    # The benchmark does not use the database of SPAWNLOG_DATABASE_URL.
     elsewhere = {"SPAWNLOG_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/elsewhere"}
     done = bench(tmp_path, *size, *small, "--output", str(output), **elsewhere)
     assert done.returncode == 0, done.stderr

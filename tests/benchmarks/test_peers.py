@@ -62,7 +62,7 @@ def test_contenders_live_and_one_that_is_missing_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def installed(folder: Path, peer: str) -> Path:
-        # The library of the one is this project's, too.
+        # The peer `eventsourcing` is also a dependency of this project, so it is installed.
         if peer == "eventsourcing":
             return Path(sys.executable)
         raise PeerMissing(f"{peer} cannot be installed: there is no such package")

@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[2]
 MODULES = case_modules()
 RUNS = [(case, module) for module in MODULES for case in module.cases]
 
-# Of all cases as they were taken, whatever file they stand in: an expectation that is in the way
-# is named in the list, it is not changed.
+# Hash of all cases, independent of their files. A case is never changed; if spawnlog differs from
+# its expectation, name it in the list instead.
 TAKEN = "7905425fe5693e69cd7badb732c899e135d50e00340d0ee2148efc3b4dcdeac6"
 
 

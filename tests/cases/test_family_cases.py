@@ -216,7 +216,7 @@ def lived(given: Given) -> Answer:
 
 
 def active(given: Given) -> Answer:
-    """Return whether a run counts against its requester's cap, whatever its age."""
+    """Return True if a run counts against its requester's cap, whatever its age."""
     family = CaseFamily()
     if "createdAgoMs" in given:
         family.spawn("a")

@@ -252,7 +252,7 @@ async def test_runs_are_found_by_their_labels(postgres: RunningLog, family: Logg
     assert list(await registry.runs_by_label("agent:main:other", ["scout"], limit=9)) == []
     assert await called("scout") == ["a", "c"]
     assert await called("scouti") == ["c"]
-    # However many begin so: the one with just this label is among those that are given.
+    # A run with exactly this label is returned first, so `limit` does not cut it off.
     first = await registry.runs_by_label_prefix(family.root, "scout", limit=1)
     assert family.names(first) == ["a"]
     assert await called("%") == await called("Scout") == []

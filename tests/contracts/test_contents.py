@@ -130,7 +130,7 @@ async def test_texts_too_many_for_a_batch_go_into_several(postgres: RunningLog) 
     *appended, last = await asyncio.gather(*large, small)
     assert [event.result for event in appended] == list(range(5))
     assert [event.position for event in (*appended, last)] == list(range(1, 7))
-    # Two fill a batch; the small one goes with the last of the large ones.
+    # Two large texts fill a batch; the small one joins the last large one.
     assert await postgres.commits() == 3
     assert await postgres.ask("SELECT sum(bytes) FROM contents") == [(5 * len(HALF),)]
     alone = await postgres.log.submit(with_text(5, HALF * 3))

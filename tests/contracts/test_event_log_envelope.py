@@ -237,7 +237,7 @@ def test_query_of_single_rows_has_no_arrays() -> None:
 async def test_batch_beyond_the_shapes_is_stored_alike(
     postgres: RunningLog, family: LoggedFamily, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The first life is the only one in which the requester's session is observed.
+    # Only the first life records an observation of the requester's session.
     for name in ("first", "own"):
         await family.live(name)
     monkeypatch.setattr(store, "_shapes", {FULLEST})

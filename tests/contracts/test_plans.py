@@ -208,8 +208,7 @@ ASKED_IN_TIME: Mapping[str, PlannedQuery] = {
     ),
 }
 
-# A life has ten rows, of which all but the last were in somebody's hands. Half of the runs that are
-# over are to be archived some day.
+# A life has ten rows; all but the last have a holder. Half of the ended runs are to be archived.
 _RUNS = (
     "INSERT INTO runs (run_id, version, created_position, created_at, from_position, to_position,"
     " stage, session_id, requester, root, lane, lane_depth, queued_position, holder, epoch,"
@@ -262,7 +261,7 @@ def _fill_with_the_past(connection: psycopg.Connection[Any]) -> None:
         " AND indexname NOT IN (SELECT conname FROM pg_constraint)",
         [_TABLES],
     ).fetchall()
-    # To make them afterwards takes a fraction of the time.
+    # Creating indexes after the inserts is much faster.
     for _, name in indexes:
         connection.execute(f"DROP INDEX {name}")
     _fill(connection, LIVE + 1, LIVES)
@@ -400,7 +399,7 @@ def test_life_asks_for_nothing_that_is_known(tmp_path_factory: pytest.TempPathFa
     counted = {name: sum(text.startswith(part) for text in found) for name, part in READS.items()}
     # If the run has ended before the wait, the end of the log is read once.
     assert counted.pop("end of the log") <= LIVES_AT_ONCE + 2
-    # Some are repeated each second.
+    # Some queries are repeated each second.
     assert all(count < LIVES_AT_ONCE for count in counted.values()), counted
 
 
@@ -409,7 +408,7 @@ def _bare(sql: str) -> str:
     return re.sub(r"%\(\w+\)s|%[sb]|\$\d+", "?", sql).replace("%%", "%").strip()
 
 
-# As of any position beside a million events.
+# Queries as of a past position of a log with a million events.
 
 SESSIONS_ASKING = 500
 OVERLAP = 12
@@ -418,7 +417,7 @@ LAST_LIFE = 40
 REVISIONS = 20_000
 PAGES_OF_THE_PAST_MAX = 260
 
-# A life waits, executes, is announced and is put away; and each of these states ends a while after.
+# A run is queued, started, announced and archived; each of these rows ends some positions later.
 _PAST_RUNS = (
     "INSERT INTO runs (run_id, version, created_position, created_at, from_position, to_position,"
     " stage, session_id, requester, root, lane, lane_depth, queued_position, holder, epoch,"

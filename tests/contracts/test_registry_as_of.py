@@ -345,7 +345,7 @@ async def test_read_across_a_reset_is_not_remembered(
         assert at not in remembered.ends
 
 
-# In the middle of the story, where rows have ended since.
+# Two positions in the middle of the log, whose rows are no longer the current ones.
 _TWO_ENDS = (
     "SELECT last_position FROM commits WHERE last_position > (SELECT max(last_position) / 2"
     " FROM commits) ORDER BY last_position LIMIT 2"

@@ -199,7 +199,7 @@ def test_token_tells_run_and_claim_to_who_has_the_key() -> None:
     assert SEAL.mint(UUID(int=7), 4) != token
 
 
-# Of the page: a code works once.
+# Sign-in codes of the page: a code works once.
 
 
 async def code_of(tokens: KnownTokens, token: str) -> str:

@@ -154,7 +154,7 @@ async def test_extent_is_read_on_from_the_last(transcripts: Transcripts, scout: 
     whole = await transcripts.written_after(scout.run_id, after=0)
     assert seen[-1] == whole
     assert whole.bytes == (await transcripts.extent_to(scout.run_id, last=9)).bytes
-    # With another claim it is looked at anew.
+    # For another epoch, the extent is read again from the beginning.
     await extents.of(scout.run_id, scout.epoch + 1)
     assert counted.asked[-1] == 0
 
@@ -399,7 +399,7 @@ async def test_damaged_file_is_written_under_its_present_name(
     file = TranscriptFile(scout.run_id, f"{path}{archived}", sealed.bytes)
     assert await transcripts.write_files([file]) == [None]
     assert Path(file.path).read_bytes() == content
-    # Of a session that is archived nothing stays where it was.
+    # Archiving a session leaves no file under its former name.
     assert [path.name for path in path.parent.iterdir()] == [Path(file.path).name]
 
 

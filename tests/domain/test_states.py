@@ -72,7 +72,7 @@ def test_states_used_longest_ago_leave_first() -> None:
     (left,) = memory.shrink()
     assert left.version == 2
     assert list(memory.runs) == [run_id(3), run_id(1)]
-    # An event of a stream that cannot be is refused when it is taken, and nothing is looked for.
+    # Streams with invalid names need no state: their events are refused when they are applied.
     assert memory.missing([("run:x", 4), ("nothing", 4)]) == ([], [])
     again = [(event.stream, event.stamp.version) for event in lives[2][2:]]
     assert memory.missing([*again, (session_stream(ROOT), 7), (CONFIG_STREAM, 2)]) == (

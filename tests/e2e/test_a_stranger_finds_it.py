@@ -49,7 +49,7 @@ def test_the_page_leads_to_the_revision_the_position_and_the_runs(
     monkeypatch.setenv("SPAWNLOG_TOKEN", server.token)
     output: list[str] = []
     statuses = []
-    # What the page calls by a word, and what of the output so far it is.
+    # Placeholders of the page, such as RUN, with their values from the output so far.
     found: dict[str, str] = {}
     for words in commands():
         for word, value in found.items():

@@ -250,7 +250,7 @@ def test_batch_waits_for_run_that_is_prepared(server: Server, is_stopped: bool) 
     aside = server.spawn_in_background(**asked(name, "fussy", "first", label="held"))
     (first,) = scripts_at_work(server, name, 1)
     if is_stopped:
-        # It fails while those that wait for it are prepared.
+        # The dependency fails while the runs that wait for it are prepared.
         body = asked(name, "fussy", "a", "b", label="held-too", dependsOn=[first["runId"]])
         later = server.spawn_in_background(**body)
         behind = scripts_at_work(server, name, 3)[1:]
@@ -324,8 +324,8 @@ REFUSED = ("before SpawnRefused", "after SpawnRefused")
 def test_killed_batch_comes_to_its_end(server: Server, moment: str, agent_id: str) -> None:
     name, answer = killed(server, moment, agent_id, agent_id)
     ended = [server.run(run_id, "announced") for run_id in accepted(answer)]
-    # For `plain` nothing has to be asked or made: it is recorded as a whole, its start included,
-    # and runs that may have executed are not executed again.
+    # A spawn of `plain` needs no script and no folder, so one transaction records it with its
+    # start. A run that may have executed is not executed again.
     had_started = moment.startswith("after") and agent_id == "plain"
     assert [run["outcome"] for run in ended] == ["error" if had_started else "success"] * 3
     assert [run["task"] for run in ended] == ["a", "b", "c"]

@@ -196,7 +196,7 @@ TOOLS = {
     "gemini": ("mcp_spawnlog_sessions_spawn", "mcp_spawnlog_subagents_wait"),
     "opencode": ("spawnlog_sessions_spawn", "spawnlog_subagents_wait"),
 }
-# Those of three requests, each of 20 tokens from the cache.
+# Sums of three requests with 20 cached tokens each.
 TOKENS = {
     "claude": {"inputTokens": 303, "outputTokens": 72, "cacheReadTokens": 60},
     "codex": {"inputTokens": 243, "outputTokens": 90, "cacheReadTokens": 60},

@@ -142,7 +142,7 @@ def test_server_without_file_joins_and_changes_nothing(served: Server) -> None:
         assert f"joins the log of {served.url}" in joined.log()
         assert says(joined, "teller") == says(served, "teller") == WORD
         assert len(revisions(served)) == 1
-        # It follows the file of the other, whose path is on record.
+        # The joined server follows the file of the first, whose path the log records.
         served.reload(values(OTHER_WORD, maxConcurrent=3))
         wait_for("it to follow", lambda: "revision 2 is active" in joined.log())
         assert says(joined, "teller") == OTHER_WORD

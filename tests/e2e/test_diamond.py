@@ -175,7 +175,7 @@ def test_last_is_queued_when_server_is_killed_again(server: Server, moment: str)
     diamond.let_go("first")
     server.run(diamond.runs["right"], "announced")
     server.die_at("after DependencyMet")
-    # That of `left`, which waits no more when it is prepared.
+    # The server dies after the dependency of `left` is met, before the run is prepared.
     diamond.let_go("left")
     server.wait_death()
     server.die_again(moment)

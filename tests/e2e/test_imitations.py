@@ -40,7 +40,7 @@ texts = json.loads((folder / "texts.json").read_text("utf-8"))
 getattr(sys, sys.argv[2]).buffer.write(texts[given.decode().rpartition("\\n")[2]].encode())
 sys.exit(3 if sys.argv[2] == "stderr" else 0)
 """
-# Spawns a mimic for each of so many texts, and calls them by the label that its task is.
+# Spawns one mimic per text of `texts.json`, with its own task as the label prefix.
 _LEADER = (
     ASK
     + """

@@ -1,4 +1,4 @@
-"""Servers, databases and children that are killed or told to stop: nothing is left or lost."""
+"""Servers, databases and children that are killed or stopped: nothing is left or lost."""
 
 import contextlib
 import json
@@ -156,7 +156,7 @@ def test_runs_have_time_to_end_and_are_interrupted_after_it(mortal: Server) -> N
 
 
 TOKEN = "script-that-outlives-its-server-of-these-tests"
-# It deafens itself, and has a daemon that left its group and holds its output open.
+# Ignores signals, and starts a daemon in another group that keeps its output open.
 SCRIPT = f"""#!{sys.executable} -IS
 import os, pathlib, signal, sys, time
 attempt = os.environ["SPAWNLOG_ATTEMPT"]

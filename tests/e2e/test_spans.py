@@ -172,7 +172,7 @@ def test_a_run_asked_of_one_server_and_executed_by_another_is_in_one_trace(
         run_id, key = spawned(server, "agent:main:main", **request)
         assert server.run(run_id)["stage"] == "queued"
         server.stop()
-        # The place is free, and the one that was asked is gone.
+        # The lane has room again, and the server that accepted the run is gone.
         second_server.run(run_id, "started")
         child, _ = spawned(second_server, key, agentId="main")
         second_server.run(child, "announced")

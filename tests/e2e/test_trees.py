@@ -187,7 +187,7 @@ def test_stop_in_the_middle_of_growth_ends_whole_tree(growing: Server) -> None:
     wait_for("the tree to grow", lambda: leaves() >= LEAVES_BEFORE_THE_STOP)
     assert carrying(MARK)
     growing.stop_run(trunk, reason="enough")
-    # It was stopped in the middle: they would have been more.
+    # The tree was stopped before all its leaves were spawned.
     assert leaves() < BRANCHES * LEAVES
     runs = wait_for("everybody to be over", over)
     assert {run["depth"] for run in runs} == {1, 2, 3}

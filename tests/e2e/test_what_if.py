@@ -23,8 +23,8 @@ MODELS = {"providers": {"acme": {"models": [{"id": "large"}, {"id": "small"}]}}}
 Change = Callable[[dict[str, Any]], object]
 Verdicts = dict[str, str]
 
-# `held` children are at work until the end, others are waited for. `below` names the requester, and
-# `to` the run whose session a message is for.
+# `held` children run until the end of the story; the story waits for the others. `below` names the
+# requester, and `to` the run to whose session a message goes.
 STORY: tuple[dict[str, Any], ...] = (
     {"agentId": "writer", "task": "a", "label": "a", "sharedContext": {"goal": "A GOAL"}},
     {"agentId": "editor", "task": "waits for a", "dependsOn": ["a"]},
@@ -227,7 +227,7 @@ CHANGES: dict[str, tuple[Change, Verdicts]] = {
         subagents(maxSpawnDepth=4),
         all_are("different-context", "a", *OF_A, "is told of the goal", "leads", *BELOW_LEAD)
         | all_are("different-context", ROUTED[0], NAMED[0], LATE, *CROWDED, SANDBOXED)
-        # It would be no leaf any more.
+        # With the deeper limit the inner run is no leaf.
         | {INNER: "different-plan"},
     ),
     "first not allowed": (

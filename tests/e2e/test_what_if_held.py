@@ -184,7 +184,7 @@ def test_command_whose_server_goes_says_so(server: Server, status: int) -> None:
     output = "the server is stopping" if status == STOPPING else "was lost"
     assert error.startswith("error: ")
     assert output in error
-    # What there was of verdicts is whole lines, and no totals.
+    # The verdicts printed so far are complete lines, without totals.
     assert all("verdict" in json.loads(line) for line in ("{" + shown).splitlines())
     if status == STOPPING:
         assert server.wait_exit() == 0

@@ -64,9 +64,9 @@ def as_read(found: Sequence[Any]) -> list[tuple[Any, ...]]:
     ]
 
 
-# What the library's `ApplicationRecorderTestCase.test_insert_select` expects of a log whose last
-# position is 3, as arguments and what must be found. Its test inserts by the recorder, so it cannot
-# be run; here the log is filled by the product.
+# Arguments and expected positions of the library's
+# `ApplicationRecorderTestCase.test_insert_select`, for a log whose last position is 3. That test
+# itself cannot run, since it inserts with the recorder.
 SELECTIONS: list[tuple[dict[str, Any], tuple[int, ...]]] = [
     ({"start": None, "limit": 10}, (1, 2, 3)),
     ({"start": 0, "limit": 10, "inclusive_of_start": False}, (1, 2, 3)),
@@ -148,7 +148,7 @@ async def test_streams_are_as_library_expects(
     assert as_read(recorder.select_events(stream)) == as_stored(events)
 
 
-# What `ApplicationRecorderTestCase.optional_test_insert_subscribe` expects.
+# Expectations of `ApplicationRecorderTestCase.optional_test_insert_subscribe`.
 
 
 async def next_events(subscription: Iterator[Notification], count: int) -> list[int]:

@@ -1,5 +1,5 @@
 """A real model needs a program that takes minutes to build: `make test-model` builds it and says
-where it is. Nobody else collects these tests."""
+where it is. Only that target collects these tests."""
 
 import os
 

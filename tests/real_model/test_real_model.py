@@ -1,4 +1,4 @@
-"""A child that is a real small model on this machine, from the spawn to what is on record of it."""
+"""A child that runs a real small model on this machine, from its spawn to its record."""
 
 import os
 import socket

@@ -102,7 +102,7 @@ async def test_connection_is_reused(served: Serving) -> None:
         for _ in range(3):
             await client.head()
         assert (seen.connections, len(seen.requests)) == (1, 3)
-        # None is answered before all have asked.
+        # The server answers no request before all three have arrived.
         seen.may_answer.clear()
         asking = [asyncio.create_task(client.head()) for _ in range(3)]
         while len(seen.requests) < 6:

@@ -95,8 +95,8 @@ def used_between(before: dict[_Process, Seen], now: dict[_Process, Seen]) -> flo
     parents = {pid: value.parent for (pid, _), value in before.items() if pid not in alive}
     used = sum(item.seconds for item in now.values())
     for process, usage in before.items():
-        # What has ended is in the time of its parent now, if that waited for it; if that ended too,
-        # in the time of the parent's parent.
+        # The time of an ended process counts as its parent's if that waited for it, or as the
+        # grandparent's if the parent ended too.
         heir = usage.parent
         for _ in parents:
             heir = parents.get(heir, heir)

@@ -155,7 +155,7 @@ def test_each_is_whole_and_without_a_fault_for_a_screen_reader_and_weak_eyes(
             expect(page.get_by_role("note")).to_have_count(int(is_then))
             found[screen.view + at] = faults_for_a_screen_reader(page)
             page.emulate_media(color_scheme="dark")
-            # Nothing else is otherwise in the dark.
+            # Only colors differ in the dark scheme.
             found[screen.view + at] += faults_for_a_screen_reader(page, "color-contrast")
     assert [fault for faults in found.values() for fault in faults] == []
 

@@ -22,8 +22,8 @@ MADE = "img:not(.brand > img), b, main script, iframe"
 RAW = re.compile(
     "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
 )
-# Letters that run from right to left turn the digits and brackets beside them, unless what holds
-# them is apart from its surroundings: isolated, or a block of its own.
+# Right-to-left letters reorder neighboring digits and brackets unless their element is isolated
+# or a block.
 BESIDE_OTHERS = """() => {
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
   const isApart = (element) => {

@@ -152,7 +152,7 @@ def test_a_token_that_ended_meanwhile_is_not_taken_for_a_server_that_is_away(
     code = first_server.http.post("/v1/page-codes").json()["code"]
     with watched_context(browser, between.url, may_be_away=True, refusals=(401,)) as (context, _):
         page = context.new_page()
-        # A view that asks for nothing by itself.
+        # A view that sends no requests by itself.
         page.goto(f"/ui/lanes#code={code}")
         expect(page.get_by_text("No runs are running or queued")).to_be_visible()
         own = {"Authorization": f"Bearer {page.evaluate(STORED)}"}

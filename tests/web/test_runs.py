@@ -82,7 +82,7 @@ def test_tokens_of_the_search_field_narrow_the_list(page: Page) -> None:
     expect(field).to_have_value("label:boat-1 agent:main")
     page.get_by_role("button", name="Remove label: boat-1").click()
     expect(field).to_have_value("agent:main")
-    # Words are looked for in errors too, of which the list shows the last line.
+    # The search covers whole errors; the list shows their last line.
     search_runs(page, "timeouterror")
     expect(_rows(page)).to_have_count(2)
     expect(_rows(page).nth(1)).to_contain_text("TimeoutError: tide service")

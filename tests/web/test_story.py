@@ -50,7 +50,7 @@ def test_the_page_alone_leads_to_the_wrong_configuration_and_what_it_did(
     window: Page, storm: tuple[Server, StormRecord], folder: Path
 ) -> None:
     _, record = storm
-    # The bar of time is red where spawns were refused: so many runs, by this rule.
+    # Step to a refusal in the list of refused runs.
     window.goto("/ui/runs")
     window.get_by_role("button", name="refused").click()
     expect(window.get_by_role("row").nth(1)).to_contain_text(RULE)
@@ -79,7 +79,7 @@ def test_the_page_alone_leads_to_the_wrong_configuration_and_what_it_did(
     compared = window.get_by_role("region", name=f"Revision {WRONG_REVISION}, compared")
     expect(compared).to_contain_text(ALLOWED)
     picture(window, folder, "configuration")
-    # What another one would have decided.
+    # Ask what another configuration would have decided.
     window.get_by_role("link", name="What if", exact=True).click()
     window.get_by_label("From", exact=True).fill("pos:1")
     window.keyboard.press("Enter")
@@ -90,7 +90,7 @@ def test_the_page_alone_leads_to_the_wrong_configuration_and_what_it_did(
     number = f"{len(record.refused)} newly allowed of rule {RULE}"
     expect(window.get_by_role("button", name=number)).to_be_visible()
     picture(window, folder, "what-if")
-    # And whom it hurt, beside everybody else.
+    # The refused runs in the tree of all runs.
     window.goto("/ui/tree")
     expect(window.get_by_role("application", name="Runs as bars in time")).to_be_visible()
     picture(window, folder, "tree")

@@ -48,7 +48,7 @@ def test_the_story_of_time_travel_is_walked_by_keys_alone(page: Page, server: Se
     page.goto("/ui/runs")
     expect(rows).to_have_count(7)
 
-    # As it was: five were at work when the sixth was refused.
+    # In the past, five runs were running when the sixth was refused.
     keys.press("t")
     keys.type(THEN)
     keys.press("Escape")
@@ -85,7 +85,7 @@ def test_the_story_of_time_travel_is_walked_by_keys_alone(page: Page, server: Se
     keys.press("End")
     expect(content.get_by_text(f"{NAME}: 5")).to_be_visible()
 
-    # When it happened: the refusal, from now backwards, and the event beside it.
+    # Step back from now to the refusal, and see its event.
     keys.press("l")
     expect(page.get_by_role("note")).to_have_count(0)
     keys.press("Shift+ArrowLeft")
@@ -104,7 +104,7 @@ def test_the_story_of_time_travel_is_walked_by_keys_alone(page: Page, server: Se
     expect(rows).to_have_count(6)
     expect(page.get_by_role("note")).to_contain_text("This is the past")
 
-    # Changes and their events: between two moments, in a run, beside another run.
+    # Changes between two positions, in one run, and compared with another run.
     keys.press("l", "g", "d", "/")
     keys.type("run:nap-1@queued", then="Tab")
     keys.type(THEN)

@@ -349,7 +349,7 @@ def test_tree_is_stopped_as_a_whole(browser: Browser, fleet: Server) -> None:
         page = context.new_page()
         page.goto(f"/ui/tree/{FLEET}")
         root, parent = rows_of(page).nth(1), rows_of(page).filter(has_text="the parent")
-        # What the two running ones have used so far counts too.
+        # The sum includes the tokens that the two running ones have used so far.
         expect(root.get_by_role("gridcell").nth(5)).to_have_text("$3.50")
         page.get_by_role("button", name="Stop the tree").click()
         dialog = page.get_by_role("dialog", name="Stop 2 runs?")

@@ -212,7 +212,7 @@ class Storm:
             return subprocess.Popen(
                 [sys.executable, "-m", module, order],
                 cwd=PROJECT,
-                # A killed process leaves the socket of its line behind.
+                # A killed process leaves its socket file in TMPDIR.
                 env={**os.environ, "TMPDIR": str(self._folder)},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

@@ -27,8 +27,8 @@ LATE_ROWS = 0.05
 LATE_SECONDS_MAX = 0.02
 GROWTH_SECONDS_MAX = 30.0
 
-# A commit may have to wait at its very end, with everything written and nothing visible yet.
-# The rows for reading wait too, for a log that commits them by themselves.
+# Delays a commit at its end, when everything is written and nothing is visible. Rows of projections
+# are delayed too, for a log that commits them separately.
 _LATE = f"""
 CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     IF random() < TG_ARGV[0]::float THEN PERFORM pg_sleep(random() * {LATE_SECONDS_MAX}); END IF;

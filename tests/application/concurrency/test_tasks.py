@@ -72,7 +72,7 @@ async def test_cancelled_caller_cancels_its_question() -> None:
     assert endless.is_tidy
 
 
-# Work under way is given time to end, and is broken off after it.
+# Running tasks get time to end, and are cancelled after it.
 
 
 async def test_task_that_ends_in_time_is_not_cancelled() -> None:

@@ -47,7 +47,7 @@ async def test_last_activation_of_any_process_is_in_force(
         for position, width in expected.items():
             assert await width_at(here, position) == width
             assert await width_at(behind, position) == width
-    # It has seen the others on the log now.
+    # By now it has read the later revisions.
     assert behind.current().revision == 3
 
 

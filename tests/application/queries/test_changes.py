@@ -177,7 +177,7 @@ async def test_tree_diff_makes_left_into_right(past: GeneratedPast) -> None:
 async def test_run_diff_makes_left_into_right(past: GeneratedPast) -> None:
     die = random.Random(past.last + 2)
     for run, reader, right in readers_of(past, die):
-        # Before it was asked for there was nothing to ask about.
+        # The first position may precede the run's request, so that the state before is empty.
         for left in (die.randint(0, past.last), die.randint(run.created_position, right)):
             before, after = (
                 {str(run.run_id): state_of(past, now, newer, reader)}

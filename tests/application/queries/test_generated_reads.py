@@ -528,7 +528,7 @@ async def test_each_bucket_counts_the_events_of_its_part(past: GeneratedPast) ->
                     for event in rest
                     if event.envelope.position <= (bucket.last_position or 0)
                 ]
-                # Long ones begin where what was counted begins.
+                # Long buckets begin at the start of a block of counted events.
                 is_long = len(events) // len(found.items) >= 2 * BLOCK_EVENTS
                 off_max = BLOCK_EVENTS if is_long else 1
                 assert abs(len(those) - len(events) / len(found.items)) < off_max

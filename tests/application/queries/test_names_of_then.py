@@ -65,7 +65,7 @@ async def test_a_name_means_what_it_meant_then(
         first = 1 + 500 * len(positions)
         await LoggedFamily(running.log, root=root, first=first).live("reviewer")
         positions.append(f"pos:{await running.log.head()}")
-    # A process that knows no revision, and one that has the newest.
+    # One process has no revision cached, the other the newest.
     deaf, heard = queries_on(running, tmp_path), queries_on(running, tmp_path, configurations)
     for services in (deaf, heard):
         for root, at in zip((ROOT, OTHER), positions, strict=True):

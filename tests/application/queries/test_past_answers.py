@@ -63,8 +63,8 @@ def test_every_read_with_at_is_asked() -> None:
         for operation in methods.values()
         if any(parameter["name"] == "at" for parameter in operation.get("parameters", ()))
     }
-    # A moment is told with what is next to it, which may come later; the head of the log with its
-    # verifications, which are of no moment: test_log_heads asks for it as of others.
+    # The answer of getMoment names the next event, which may be recorded later. That of getLogHead
+    # lists verifications, which have no position: test_log_heads covers it.
     assert taking - {"getMoment", "getLogHead"} == set(QUESTIONS)
 
 
@@ -171,7 +171,7 @@ class WatchedLog:
         services = queries_on(running, folder, configurations)
         different = []
         answers = list(self.answers.items())
-        # In the order in which they were given a process would hear of each revision just in time.
+        # In the original order, each revision would be cached just before it is needed.
         self._die.shuffle(answers)
         for (read, position, caller), then in answers:
             now = await ask(services, read, position, caller)
@@ -201,7 +201,7 @@ async def test_past_answers_are_those_that_were_given(running: RunningLog, tmp_p
     assert await running.log.version_of(CONFIG_STREAM, at=len(types)) > 5
 
     async def require_same(process: RunningLog) -> None:
-        # It has read no file, and heard of no revision.
+        # A process that has no revision cached.
         configurations = ServerConfigurations(process, tmp_path)
         differences = await watched.differences(process, configurations, tmp_path)
         assert differences == [], f"{len(differences)} differ, such as\n{differences[0]}"

@@ -162,7 +162,7 @@ async def test_unprepared_run_is_known_by_its_admission_alone(
 async def test_small_pages_and_no_shortcut_answer_alike(
     services: QueryServices, monkeypatch: pytest.MonkeyPatch, cascade: bool, prompts: bool
 ) -> None:
-    # However long it takes, no line says how far it is.
+    # Long enough that no progress line is written.
     monkeypatch.setattr(answers, "PROGRESS_SECONDS", 3_600.0)
     request: dict[str, Any] = {"config": STRICT, "cascade": cascade, "prompts": prompts}
     plainly = await what_if_lines(services, **request)
@@ -182,7 +182,7 @@ async def test_batch_is_decided_together_where_it_is_cut(
         await family.spawn(name, batch=batch)
     request: dict[str, Any] = {"patch": [FEWER], "cascade": cascade}
     whole = await verdicts(services, **request)
-    # The first is refused with the others alone.
+    # The first is refused only because its batch is.
     assert [item["rule"] for item in whole] == ["batch", "active_children", "active_children"]
     monkeypatch.setattr(answers, "EVENTS_AT_ONCE", 2)
     assert await verdicts(services, **request) == whole

@@ -147,7 +147,7 @@ def test_other_session_gets_nothing_of_the_first() -> None:
     second_request = {"requester": {"sessionKey": "Agent:Main:Other", "to": "C2"}}
     members, replaced = earlier.changed_by(second_request, "agent:main:other", with_transcript=True)
     assert members["requester"] == {"sessionKey": "agent:main:other", "to": "C2"}
-    # With a transcript no other conversation is asked for.
+    # The transcript replaces the context that the request named.
     assert "context" not in members
     assert replaced == ("requester",)
     assert earlier.members["requester"]["channel"] == "tides"

@@ -82,7 +82,7 @@ async def test_erased_batch_taken_over_is_announced_once(
     await workshop.erase(runs[1])
     first = await workshop.work.run(runs[0].run_id)
     resuming = asyncio.create_task(workshop.preparing.resume(first, "another", "holder is gone"))
-    # Folders are made to their end, also those of a batch that is refused by then.
+    # Making folders is not cancelled, even if the batch is refused meanwhile.
     await until(partial(is_refused, workshop, runs[1]), "the batch to be refused")
     workshop.workspace.may_go_on.set()
     await resuming

@@ -261,6 +261,6 @@ async def test_full_queue_drops_spans() -> None:
     exporting = export(Receiver())
     for _ in range(QUEUE_EVENTS_MAX):
         exporting.take(EVENTS)
-    # Each time there are two events at which spans are made.
+    # Each `take` has two events that make spans.
     assert exporting.totals.dropped == QUEUE_EVENTS_MAX
     await asyncio.wait_for(exporting.close(), 1)

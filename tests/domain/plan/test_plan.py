@@ -336,9 +336,8 @@ def test_each_variable_has_one_profile_own_first(own: ProfileFile, main: Profile
         }
 
 
-# However children are asked for and agents are configured, at whatever depth and after whatever was
-# changed, stopped or lost meanwhile: each child's plan, or the rule that refuses it, is what a
-# plain model says, to the letter.
+# Random spawns under random configurations, at any depth, with changes, stops and lost holders
+# between them: each child's plan, or the rule that refuses it, equals that of a simple model.
 
 
 NEAR = st.sampled_from([0, 1, 2, 3, -1, -1]) | PICK

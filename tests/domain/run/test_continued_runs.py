@@ -230,7 +230,7 @@ def test_later_run_is_as_old_as_its_session() -> None:
         *(past.queued(), past.claimed(), past.started(), past.ended(), past.announced()),
     )
     run = run_of(*story)
-    # It was at work when the time came.
+    # The session had a running run when archiving was due.
     assert run.archive_at == run.announced_at
 
 

@@ -161,7 +161,7 @@ def test_shared_limits_count_present_and_added_keys() -> None:
     refused = limit_refusal((), [("a", room + 1)], "family")
     assert refused is not None
     assert (refused.rule, refused.current, refused.limit) == ("shared_context", 65537, 65536)
-    # For this child alone it would be as much.
+    # The scope `child` has the same limit, so the text does not advise it.
     assert limit_refusal((), [("a", room + 1)], "child") is not None
     assert "sharedContextScope" not in refused.text
     many = tuple(literal(f"k{number}") for number in range(SHARED_KEYS_MAX))

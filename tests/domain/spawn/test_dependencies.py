@@ -299,8 +299,8 @@ def test_run_that_was_not_read_is_not_judged() -> None:
         log.answer("after", "main", dependencies=(missing,))
 
 
-# Whatever waits for whatever, in whichever order it ends: the log says what a plain model says, and
-# when all that can go on has gone on, nobody waits any more.
+# Random dependencies that end in random order: the log agrees with a simple model, and at the end
+# no run waits.
 
 
 RUNS_MAX = 24
@@ -349,7 +349,7 @@ class Waiting:
             ["main", *(item.session for item in self.of("started") if item.depth < 4)]
         )
         wishes: dict[str, bool] = {}
-        # Mostly of those that are not done: of the others there is little to be said.
+        # Mostly runs that are not over: a dependency on an ended run is resolved at once.
         open_ones = [life.name for life in lives.values() if not life.is_released]
         for _ in range(chance.choice((0, 1, 1, 2, 3)) if lives else 0):
             among = open_ones if open_ones and chance.random() < 0.9 else [*lives]
@@ -471,7 +471,7 @@ class Waiting:
 @examples(80)
 @given(st.integers(0, 2**64))
 def test_log_agrees_with_the_model_of_dependencies(seed: int) -> None:
-    # Drawn one by one, most choices would be the first: then hardly anybody waits for anybody.
+    # Hypothesis would draw mostly the first choice, so that few runs wait. `Random` draws evenly.
     chance, waiting = Random(seed), Waiting()
     for act_name in chance.choices([*WEIGHTS], weights=[*WEIGHTS.values()], k=ACTS):
         waiting.act(act_name, chance)

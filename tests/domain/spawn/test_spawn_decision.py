@@ -429,8 +429,8 @@ def test_spawn_needs_one_thing_after_the_other() -> None:
     assert refused is None
 
 
-# Whatever is asked of a tree, under configurations that change, while servers crash: what is told
-# and what is recorded is what a plain model says, to the letter.
+# Random requests to a tree, under changing configurations and with crashing servers: answers and
+# events equal those of a simple model.
 
 
 PICK = st.integers(min_value=0, max_value=99)

@@ -26,8 +26,8 @@ from tests.support.builders.script_receipts import candidate, receipt
 from tests.support.models.random_decisions import ANY_RULES, MESSAGES, SPAWNS, two_rules
 from tests.support.tiers import examples
 
-# However a spawn is asked for and whatever is configured: decided again, it is what would have been
-# recorded under the other configuration, and under its own it is the same.
+# Random spawns and configurations: the what-if under another configuration equals the decision
+# that would have been recorded there, and under its own configuration nothing changes.
 
 
 def really(then: RecordedDecision, now: RecordedDecision) -> tuple[str, str | None]:
@@ -226,7 +226,7 @@ def test_unaffected_decision_is_same_when_decided(spawn: Spawn, rules: tuple[Rul
     require_same(spawn, then.configuration(), now.configuration())
 
 
-# The same where scripts run and agents are called otherwise than their keys.
+# The same with context scripts, and with agents whose id differs from their key.
 
 ROUTER: Values = {"id": "router", "uri": "/scripts/router", "agentIdOverrideKey": "agent"}
 ROUTED = Spawn(

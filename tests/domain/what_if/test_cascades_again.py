@@ -179,7 +179,7 @@ def test_one_alone_is_no_batch() -> None:
     assert decided(SAME, refused_by=("batch",)) == [SAME]
 
 
-# Given decisions one after another, who would have been counted, and who would not have asked.
+# Cascades: children counted or not by a cap, and requests of runs that would not have started.
 
 BASE = limits("writer", allowAgents=["*"], maxSpawnDepth=2)
 STRICT = limits("writer", allowAgents=["main"], maxSpawnDepth=2)
@@ -355,7 +355,6 @@ def routed() -> Spawn:
 
 
 def test_message_goes_to_the_overridden_agent() -> None:
-    """However many have come before it, and whatever came of them."""
     then, now = routing(None), routing("agent")
     counts = Cascade()
     assert noted(counts, routed(), then, now).verdict.verdict == "different-agent"

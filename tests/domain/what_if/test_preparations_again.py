@@ -179,7 +179,7 @@ def cut_at(characters: int) -> Spawn:
     return FILES.changed(bootstrap=tuple(file.text for file in cut.files), warnings=cut.warnings)
 
 
-# Its warning is beside those of files, and it is no file.
+# A warning about a model whose name looks like that of a bootstrap file.
 NO_FILE = FILES.changed(model="acme/bootstrap-7b")
 NO_MODELS = {"agents": {"defaults": {"runtime": {"type": "scripted", "models": []}}}}
 WHAT_IT_READS: dict[str, Case] = {

@@ -123,7 +123,7 @@ def test_message_and_stop_leave_nothing_at_work(
     assert stopped.json()["closed"] is True
     runs = server.session_runs(key)
     if sent.status_code == 201:
-        # It was faster, and so it was stopped, unless it was over by then.
+        # The message was faster than the stop, so its run was stopped or had ended before.
         assert runs == [sent.json()["runId"], first]
     else:
         assert (sent.status_code, sent.json()["code"]) == (409, "session_closed")

@@ -139,7 +139,7 @@ def test_erased_session_is_closed_and_its_runs_are_stopped(server: Server) -> No
         assert server.run(run_id, "announced")["outcome"] == "stopped"
 
 
-# What surrounds its runs.
+# Files, thread and end of a session.
 
 NAMES = [".manifest.json", *sorted(item["name"] for item in ATTACHED)]
 

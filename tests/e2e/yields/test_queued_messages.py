@@ -155,7 +155,7 @@ def test_preamble_of_later_runs_is_written_and_taken_away(server: Server) -> Non
     problem_of(nobody, 409, "no_session")
 
 
-# Ids of what is answered at once.
+# Ids in the answers to requests.
 
 
 def at_work(server: Server) -> tuple[str, str]:
@@ -202,7 +202,7 @@ def test_id_of_answer_is_known_at_once(server: Server, given: str) -> None:
     assert server.http.post(f"/v1/runs/{run_id}/respawn", json={}).status_code < 500
     assert stop(server, run_id)["runId"] == run_id
     server.touch(f"{label}.go")
-    # Those that wait for nothing may be done before they are stopped.
+    # A run that does not wait may be done before the stop.
     assert server.run(run_id, "ended")["status"] in ("stopped", "refused", "done")
 
 

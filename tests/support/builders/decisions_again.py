@@ -533,7 +533,7 @@ class Sent(Spawn):
         most = under.subagent_defaults.max_children_per_agent
         counted = ContinuationFacts(active_children=self.active_children, max_children=most)
         spawned = self._request(under)
-        # As its spawn recorded it, under the aliases of then.
+        # The name as the spawn recorded it, under the aliases of its revision.
         name = storable_model_name(self.model, {}) if self.model is not None else None
         received = continued.message_received(
             requester=spawned.requester,

@@ -213,7 +213,7 @@ class StoredDueFile:
 
 
 class _AnyNumber(int):
-    """Agrees with whatever it is compared with."""
+    """Equal to any value."""
 
     __hash__ = int.__hash__
 

@@ -100,7 +100,7 @@ def _offers(entry: str, name: str, listed: Sequence[str]) -> bool:
     if entry == "*":
         return True
     if entry.endswith("/*"):
-        # A bare name is that of the providers with which the file lists it, and of no other.
+        # A bare name means the model of the providers under which the file lists it.
         meant = [item for item in listed if provider is None and _halves(item)[1] == name]
         return any(text.startswith(entry[:-1]) for text in (name, *meant))
     if "/" in entry and provider is not None:

@@ -21,12 +21,12 @@ ELSEWHERE = "spawnlog.test"
 """Host name of this machine that a browser trusts no more than any other."""
 
 FEATURES_OFF = (
-    # Chromium loads two pages of its own with each window, for its field of addresses, which nobody
-    # sees: that took nearly half of the processor time of a test.
+    # With each window, Chromium loads two invisible pages for its address bar. They took nearly
+    # half of the processor time of a test.
     "WebUIOmniboxPopup",
     "WebUIOmniboxAimPopup",
     "WebUIOmniboxFullPopup",
-    # This list takes the place of the one that Playwright gives, which follows.
+    # This list replaces Playwright's own, so the rest repeats that one.
     "AvoidUnnecessaryBeforeUnloadCheckSync",
     "DestroyProfileOnBrowserClose",
     "HttpsUpgrades",

@@ -15,9 +15,8 @@ Runner = Callable[..., Coroutine[Any, Any, ProgramResult]]
 SILENCE_SECONDS = 0.6
 """Limit of the launcher `silent`."""
 
-# Defines `daemon()`: starts a process that has left its parent, group and session and ignores what
-# can be ignored, which prints its pid and keeps the pipes open for a minute. Returns when it has
-# printed.
+# Defines `daemon()`. It starts a process in a session of its own that ignores every signal it
+# can, prints its pid and keeps the pipes open for a minute. It returns after the pid is printed.
 DAEMON = """
 import os, signal
 def daemon():

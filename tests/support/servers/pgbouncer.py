@@ -62,7 +62,7 @@ def pooled(url: str, mode: str, *more: str) -> Iterator[str]:
         configuration.write_text("\n".join(settings), "utf-8")
         command = [program, "-q", str(configuration)]
         if os.geteuid() == 0:
-            # It refuses to be root, and only the database's user reaches the socket.
+            # PgBouncer refuses to run as root, and only the database's user may use the socket.
             os.chown(folder, owner.st_uid, owner.st_gid)
             command += ["-u", pwd.getpwuid(owner.st_uid).pw_name]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)

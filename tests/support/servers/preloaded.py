@@ -45,7 +45,7 @@ class PreloadedProcess:
         self.pid = pid
         self.stdout: IO[str] | None = stdout
         self.returncode: int | None = None
-        # Open for as long as anybody can ask: one thread may wait for the end that another brings.
+        # Open while the object lives: one thread may wait for an end that another thread reads.
         self._status = status
         weakref.finalize(self, os.close, status)
         self._one_at_a_time = threading.Lock()
@@ -241,7 +241,7 @@ class _Forks:
         for number, stream in enumerate(streams):
             os.dup2(stream, number)
         os.closerange(3, max(*streams, pipe, *self._running.values(), 64) + 1)
-        # Those there are believe that they use what this process was started with.
+        # The existing stream objects still describe the streams of the preloading process.
         sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
         sys.stdout = os.fdopen(1, "w", 1, encoding="utf-8", closefd=False)
         sys.stderr = os.fdopen(2, "w", 1, encoding="utf-8", closefd=False)

@@ -17,7 +17,7 @@ def differing_decisions(http: httpx2.Client, *, has_erased: bool) -> list[dict[s
     With `has_erased`, a test has erased texts of this server, so that some decisions are unknown.
     """
     found = []
-    # The plain way knows without looking that some are alike: `make test-all` tries it, too.
+    # Without cascade and prompts, some decisions are skipped as equal: `make test-all` covers that.
     for both in (False, True) if share() == 1 else (True,):
         body: dict[str, Any] = {"patch": [], "cascade": both, "prompts": both}
         answer = http.post("/v1/what-if", json=body)

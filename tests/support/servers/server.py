@@ -258,7 +258,7 @@ class Server:
     # Its death at a place in the log, if it `dies`.
 
     def ensure_running(self) -> None:
-        """Start it unless it runs, with no order to die: whatever the test before has left."""
+        """Start it, without a pending kill, unless it runs. Tests may leave it in any state."""
         self._order.unlink(missing_ok=True)
         if not self.is_running():
             self.start()

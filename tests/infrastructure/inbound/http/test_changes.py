@@ -33,7 +33,7 @@ def test_equal_requests_compare_as_same(server: Server) -> None:
     left, right = twins(server)
     found = compare(server, left, right)
     differing = [decision for decision in found["decisions"] if not decision["same"]]
-    # The first one made the folder of its agent, and is why the requester is on record.
+    # Only the first run created the folder of its agent and recorded the requester.
     assert {item["rule"] for item in differing} <= {"workspace"}
     parts = ("request", "plan", "prompt", "transcript", "outcome")
     assert [found[part]["same"] for part in parts] == [True] * len(parts)
@@ -177,7 +177,7 @@ def test_token_counts_its_own_trees_alone(server: Server) -> None:
         assert trees <= {item["requesterSessionKey"] for item in bars["items"]}
         assert near["configRevision"] is None
     with server.with_token(server.secrets["one"]) as only:
-        # By its own token: other tests read on whose word this session is on record.
+        # With the session's own token, because other tests read by which token it was recorded.
         accepted = only.post("/v1/spawns", json=spawn_body("current")).json()
         server.run(accepted["runId"], "announced")
         counted = only.get("/v1/timeline", params={"buckets": 10}).json()

@@ -39,7 +39,7 @@ def test_stream_begins_at_head_and_is_live(server: Server, reading: Open) -> Non
         assert stream.headers["content-type"].startswith("text/event-stream")
         start = int(stream.headers["spawnlog-position"])
         run_id = server.accepted(session=server.new_session())
-        # Those of other tests may still be under way, and end meanwhile.
+        # Runs of other tests may end while this stream is open.
         frames = stream.until(
             lambda frame: frame.event == "RunAnnounced" and frame.data.get("runId") == run_id
         )

@@ -74,7 +74,7 @@ def wrong_answer(server: Server, operation: Operation, faulty: FaultyRequest) ->
     answer = exchange(server.url, target, faulty.content)
     if answer.is_success:
         return f"{faulty.fault}: accepted with {answer.status_code}"
-    # Not `problem_of`: the log may be too busy to tell a position in time.
+    # Not `problem_of`, which needs a position: the log may be too busy to return one in time.
     problem = answer.json()
     words = WORDS_OF_THE_LIBRARY.search(answer.text)
     if words is not None:
@@ -253,7 +253,7 @@ def test_operation_refuses_token_without_its_scope(
     needed = NEEDED[name]
     token = server.secrets["spawner" if needed == "read" else "reader"]
     with server.with_token(token) as http:
-        # The scope of a row is asked for before the parameters are read.
+        # The scope in the operation table is checked before the parameters are parsed.
         unknown = {"nothing": "x"} if BY_NAME[name].scope else {}
         problem = problem_of(ask(http, name, family, **unknown), 403, "not_permitted")
     assert f'the scope "{needed}"' in problem["detail"]
@@ -281,7 +281,7 @@ RECENT = [
     for request in READING
     if request.query is not None and issubclass(request.query, Read)
 ]
-RECENT.remove("getDiff")  # It tells the later one of the moments that it compares.
+RECENT.remove("getDiff")  # Its position is the later one of the two that it compares.
 
 
 @pytest.mark.parametrize("name", RECENT)
@@ -367,7 +367,7 @@ def test_cursor_is_of_its_log_and_its_question(
 ) -> None:
     question = question_of(server, name, family) | {"limit": 1}
     cursor = str(ask(server.http, name, family, **question).json()["nextCursor"])
-    # That of a diff begins with the position of the earlier moment.
+    # The cursor of a diff begins with the earlier position.
     before, dot, encoded = cursor.rpartition(".")
     parts = json.loads(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)))
 

@@ -179,7 +179,7 @@ def test_agent_of_filter_is_known_to_anybody(server: Server) -> None:
     config = {"agents": {"list": [{"id": "main"}, {"id": "tried"}]}}
     # No spawn requested it; only the candidate configures it.
     assert decisions(server, config=config, filter={"agentId": ["tried"]}) == 0
-    # It is in no configuration that is tried, and in one on record.
+    # The candidate lacks this agent; a recorded revision has it.
     assert decisions(server, config=config, filter={"agentId": ["talker"]}) == narrow
 
 

@@ -119,7 +119,7 @@ async def test_client_comes_back_to_its_run(
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        # The wait was given up; the client and the run go on.
+        # Only the wait was cancelled; the client and the run continue.
         assert (await values_of(client, "subagents"))["total"] == 1
     server.let_go(spawned["runId"])
     async with mcp_client(server.url, server.token, **way) as client:

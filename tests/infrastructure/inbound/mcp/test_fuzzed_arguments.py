@@ -74,7 +74,7 @@ def test_any_arguments_are_answered(server: Server, tool_call: tuple[str, dict[s
     assert response.status_code < 500, response.text
     answer = response.json() if "json" in response.headers["content-type"] else {}
     if "error" in answer:
-        # What no record can hold does not come in.
+        # Values that cannot be stored are refused.
         assert answer["error"]["code"] in (-32700, -32602, -32600), answer
         assert server.runs(requester=key) == []
         return

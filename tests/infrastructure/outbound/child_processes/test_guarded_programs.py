@@ -111,7 +111,7 @@ async def test_large_argv_and_environment_arrive_whole(run: Runner) -> None:
 
 async def test_program_has_three_descriptors(run: Runner) -> None:
     listed = await run(*python("import os; print(*os.listdir('/proc/self/fd'))"), stdin=b"")
-    # The fourth is the one by which it lists them.
+    # The fourth is the descriptor of the listed folder.
     assert sorted(listed.stdout.split()) == [b"0", b"1", b"2", b"3"]
 
 

@@ -46,7 +46,7 @@ def with_runtime(runtime: dict[str, Any]) -> dict[str, Any]:
         ("{spawnlog: {workspaceRoot: []}}", '1:13: spawnlog.workspaceRoot: unknown key; did you mean "workspaceRoots"?'),
         ("{agents: {defaults: {sandbox: {providesSandbox: true}}}}", '1:32: agents.defaults.sandbox.providesSandbox: belongs in "runtime"'),
         ("{agents: {list: [{id: 'a', providesSandbox: true}]}}", '1:28: agents.list[0].providesSandbox: belongs in "runtime"'),
-        # what looks as if something were put into it
+        # placeholders where nothing is replaced
         ("{agents: {defaults: {runtime: {type: 'command', command: ['x'], cwd: '${HOME}/x'}}}}", "1:70: agents.defaults.runtime.cwd: ${HOME} is not replaced here; omit cwd and write it into workspace, where it is replaced"),
         ("{agents: {list: [{id: 'a', runtime: {type: 'command', command: ['${BIN}/a b']}}]}}", "1:65: agents.list[0].runtime.command[0]: ${BIN} is not replaced in a command; put it into env, where it is replaced, and read it there"),
         ("{agents: {list: [{id: 'a', runtime: {type: 'command', command: ['x', '--key=${KEY}']}}]}}", "1:70: agents.list[0].runtime.command[1]: ${KEY} is not replaced in a command; put it into env, where it is replaced, and read it there"),

@@ -98,7 +98,7 @@ def test_programs_are_copied_beside_the_data(home: Path) -> None:
 
 @needs_root
 def test_programs_are_copied_for_the_time_of_use(tmp_path: Path) -> None:
-    # Others may use the shared place at the same time: what counts is the entry of this home.
+    # Other tests may use the shared place at the same time, so look only at the entry of this home.
     entry = Home.at(tmp_path / "postgres").name
     with _hidden_programs() as programs:
         with closing(EmbeddedPostgres.start(tmp_path / "postgres", binaries=programs)) as used:

@@ -134,7 +134,7 @@ def racing(act: Callable[[], None]) -> Iterator[None]:
 
 
 def swapping(place: Path, target: Path) -> Callable[[], None]:
-    """Whatever is at a place gives way to a link, and that to nothing."""
+    """Return a function that replaces a folder by a link, and at the next call removes the link."""
     aside = place.parent.parent / f"aside-{place.name}"
 
     def act() -> None:

@@ -1,4 +1,4 @@
-"""Attachments are removed, whatever a child made of them, and nothing else is."""
+"""Only attachments are removed, even if a child changed them."""
 
 import asyncio
 import os

@@ -187,7 +187,7 @@ async def test_unjudged_name_leads_nowhere(ground: Ground) -> None:
 
 
 async def test_file_not_written_whole_leaves_none(ground: Ground) -> None:
-    # A limit of the process holds for root as for anybody.
+    # A resource limit of the process applies to root too.
     before = ground.tree()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     large = AcceptedFiles((accept_file("small", b"x"), accept_file("large", bytes(3_000_000))))

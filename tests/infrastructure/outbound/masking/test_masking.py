@@ -177,7 +177,7 @@ ODD_KEY = "sk-canary/0123456789+é?"
 LINES = "\n".join(letter * 64 for letter in "AbCdEfGh")
 LONG_PEM = f"-----BEGIN KEY-----\n{LINES}\n-----END KEY-----\n"
 
-# Several of the blocks and forms in which a value is looked for.
+# Longer than several blocks of the search, with characters that encodings escape.
 LONG = "".join(random.Random(1).choices([chr(sign) for sign in range(33, 127)], k=6 * 1024))
 VALUES = (ODD_KEY, LONG_PEM, "8 chars!", "with some blanks in it", LONG)
 AROUND = [(f"{'x' * before}", f"{'y' * behind}") for before in range(3) for behind in range(3)]

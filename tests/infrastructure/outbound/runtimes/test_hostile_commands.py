@@ -68,7 +68,7 @@ async def test_last_words_are_heard_by_a_busy_server(
     warm = launcher.fork_server_pid
     assert warm is not None
     session.go()
-    # In this thread on purpose: it blocks the loop meanwhile.
+    # On the event loop, to block it on purpose.
     wait_for("the end of the child", lambda: not children(warm), seconds=10)
     entries, end = await all_of(session)
     assert text_of(entries) == "o" * 60_000
@@ -136,7 +136,7 @@ for _ in range(1000):
 
 @pytest.mark.kill
 async def test_endless_output_is_ended_at_its_limit(runtimes: CommandRuntimes) -> None:
-    await (await runtimes.open(launch(command("true")))).kill()  # so that the warm process is there
+    await (await runtimes.open(launch(command("true")))).kill()  # Starts the fork server.
     before = open_descriptors()
     session = await started(runtimes, command("yes", "x" * 4000))
     size = 0

@@ -151,7 +151,7 @@ async def server_that(
                 writer.write(answer(seen[-1]))
                 await writer.drain()
         except asyncio.IncompleteReadError:
-            pass  # The caller was cut off before it had asked.
+            pass  # The connection was closed before the request was complete.
         finally:
             writer.close()
 

@@ -95,7 +95,7 @@ def terminal(api: RecordedApi, tmp_path: Path) -> Iterator[Terminal]:
             assert termios.tcgetattr(screen) == before
         finally:
             process.kill()
-    # Another screen was shown meanwhile, and the one before is back.
+    # The program leaves the alternate screen.
     shown.wait_for("\x1b[?25h\x1b[?1049l")
     os.close(screen)
     os.close(keys)

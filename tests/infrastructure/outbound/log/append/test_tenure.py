@@ -82,7 +82,7 @@ async def test_batch_of_a_holder_is_one_statement(
     await observe(running.log, range(10))
     assert round_trips[holder] == before + 10
     assert [await known(running, number) for number in range(10)] == [1] * 10
-    # Each was asked once whether the lock was held all the time.
+    # A decision without events takes one round trip, which checks that the lock was never lost.
     assert round_trips[holder] == before + 20
 
 
@@ -136,7 +136,7 @@ async def test_clock_is_not_ahead_by_the_wait_for_the_lock(running: RunningLog) 
     await observe(running.log, ["holder"])
     async with running.other() as second_log:
         result = await database_time(running)
-        # Its clock is behind the database's, as after a failover.
+        # Its estimate of the database's clock is an hour late, as after a failover.
         second_log.tail.clock.note(result - timedelta(hours=1), asked_at=time.monotonic())
         task = asyncio.create_task(observe(second_log.log, ["asker"]))
         await time_passes(running, 10 * READ_LATE)
@@ -272,7 +272,7 @@ async def test_unseen_session_is_not_read_after_many(
     first, second = await at_once(running.log, forgotten, beside)
     assert isinstance(first, SeenBefore)
     assert second.position == UNSEEN_MIN + 3
-    # The lock was kept, and one that was on record makes the next ones be read.
+    # The lock was kept. After one session that was on record, the next ones are read.
     assert await running.writers() == [holder]
     before = round_trips[holder]
     await running.log.submit(observing_unseen("next"))
@@ -300,7 +300,7 @@ async def test_others_are_notified_only_if_there_are_any(
         assert await running.tail.changed((), after=appended.position - 1, timeout_seconds=5)
 
         async def is_said() -> bool:
-            # What is stored, after what was read, and a word to the other process.
+            # One read, one write, and one notification of the other process.
             return round_trips[holder] == before + 3
 
         await until(is_said, "the other process is told")

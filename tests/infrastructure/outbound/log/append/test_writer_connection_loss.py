@@ -199,7 +199,7 @@ SENDING = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'ClientWrite'"
 async def test_holder_that_reads_no_answer_is_ended(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # As in a server: the wait for the lock takes all the time that there is for a reconnection.
+    # As in a server, the wait for the lock outlasts the time limit of a reconnection.
     monkeypatch.setattr(writer, "RECONNECT_SECONDS_MAX", 0.1)
     monkeypatch.setattr(tenure, "FROZEN_MILLISECONDS_MAX", 50)
     lines = Lines(database_url, "lock_timeout = '200ms'")

@@ -45,7 +45,7 @@ async def test_filters_use_the_indexes_made_for_them(
     running: RunningLog, connection: LogConnection
 ) -> None:
     await connection.execute("SET enable_seqscan = off; SET enable_sort = off")
-    # Of a tree that has most of the events the order of positions is as good a way.
+    # Without statistics, the planner might scan by position, as for a tree with most events.
     await connection.execute("ANALYZE events")
     ranges: list[tuple[dict[str, Any], str]] = [
         ({"correlations": ["agent:main:seldom"]}, "events_of_a_tree"),

@@ -86,7 +86,7 @@ def fault_of(file: Path, old: bytes, new: bytes, *, without: int | None = None) 
 def test_copy_of_log_is_the_same(
     intact_log: RepairableLog, whole_file: Path, copy: RepairableLog, file: Path
 ) -> None:
-    # Those that a test makes have one id.
+    # All logs of a test have the same id.
     copy.do("UPDATE log_head SET log_id = gen_random_uuid()")
     progress: list[tuple[int, int]] = []
 

@@ -185,7 +185,7 @@ async def test_process_of_server_ends_with_it_and_gives_way(
     running: RunningLog, served: ServedVerifications
 ) -> None:
     async with running.pool.connection() as holder, holder.transaction():
-        # It waits there, in the middle of its work.
+        # The verification waits for this lock.
         await holder.execute("LOCK TABLE contents IN ACCESS EXCLUSIVE MODE")
         assert await served.start("admin")
         (latest,) = await served.latest()
