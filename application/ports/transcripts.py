@@ -155,10 +155,15 @@ class Transcripts(Protocol):
         ...
 
     async def read_on(
-        self, afters: Mapping[UUID, int], *, limit: int, kinds: Sequence[str]
+        self,
+        afters: Mapping[UUID, int],
+        *,
+        limit: int,
+        kinds: Sequence[str],
+        until: datetime | None = None,
     ) -> Mapping[UUID, Sequence[RecordedEntry]]:
         """Return the written entries of several runs, each after its number, at most `limit` per
-        run."""
+        run, and only those recorded by `until` if it is given."""
         ...
 
     async def grown(self, run_id: UUID, *, after: int, timeout_seconds: float) -> bool:

@@ -5,6 +5,7 @@ import hashlib
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Annotated, Literal, NamedTuple
 from uuid import UUID
 
@@ -44,7 +45,13 @@ from application.queries.run_filter import (
     narrow_to_tree,
     run_query,
 )
-from application.queries.runs_at_work import OutputSoFar, shown_now, with_output
+from application.queries.runs_at_work import (
+    OutputSoFar,
+    elapsed_at,
+    used_by,
+    with_output,
+    with_usage,
+)
 from application.queries.search.failures import errors_of_cause, runs_with_cause
 from application.queries.search.run_totals import run_totals, runs_counted_max
 from application.queries.search.run_words import (
@@ -341,14 +348,16 @@ async def list_runs(
     )
     following = replace(place, after=page.after_cursor) if page.after_cursor is not None else None
     is_now = at is None and cursor is None
-    outputs = await _outputs_so_far(services, page.runs) if is_now else None
-    shown = await _shown(services, page.runs, outputs)
+    instant = None if is_now else await services.work.log.recorded_at(place.at)
+    shown, known = await _so_far(services, page.runs, instant)
     running: list[Run] = []
-    if query.totals and is_now and query.cause is None:
-        is_whole = page.after_cursor is None and not is_scan
-        running = (
-            shown if is_whole else await running_so_far(services, caller, criteria, place, wanted)
-        )
+    if query.totals and cursor is None and query.cause is None:
+        if page.after_cursor is None and not is_scan:
+            running = [run for run in shown if run.run_id in known]
+        else:
+            running = await running_so_far(
+                services, caller, criteria, place, wanted, instant=instant
+            )
     view = RunListView(
         items=await run_summaries(
             shown,
@@ -365,7 +374,7 @@ async def list_runs(
                 await _of_cause(services, caller, criteria, wanted, query.cause, place.at),
                 wanted,
                 at=place.at,
-                running=[run for run in running if run.stage == "started"],
+                running=running,
             )
             if query.totals and cursor is None
             else None
@@ -374,25 +383,24 @@ async def list_runs(
     return Answer(view, place.at)
 
 
-async def _outputs_so_far(services: QueryServices, runs: Sequence[Run]) -> dict[UUID, OutputSoFar]:
-    at_work = [run for run in runs if run.stage == "started"]
-    return dict(await services.outputs.so_far(services.transcripts, at_work))
+async def _so_far(
+    services: QueryServices, runs: Sequence[Run], instant: datetime | None
+) -> tuple[list[Run], Mapping[UUID, OutputSoFar]]:
+    """Return runs as they read now or read at an earlier `instant`, the running ones with their
+    tokens by then, and the outputs of those whose tokens are known.
 
-
-async def _shown(
-    services: QueryServices,
-    runs: Sequence[Run],
-    outputs: Mapping[UUID, OutputSoFar] | None,
-) -> list[Run]:
-    """Return runs as they read now, with elapsed time and the tokens of their `outputs`.
-
-    Without `outputs`, runs are returned as recorded: the answer about an earlier position never
-    changes, and matches histories and diffs.
+    Only runs of now have an elapsed time: a run of the past has nothing else that its events and
+    its transcript up to then do not have.
     """
-    if outputs is None:
-        return list(runs)
-    now = services.work.log.now()
-    return [await shown_now(services.work, run, outputs.get(run.run_id), now) for run in runs]
+    at_work = [run for run in runs if run.stage == "started"]
+    if instant is None:
+        now = services.work.log.now()
+        runs = [elapsed_at(run, now) for run in runs]
+        outputs = await services.outputs.so_far(services.transcripts, at_work)
+    else:
+        outputs = await used_by(services.transcripts, at_work, instant)
+    shown = [await with_usage(services.work, run, outputs.get(run.run_id)) for run in runs]
+    return shown, outputs
 
 
 async def running_so_far(
@@ -401,8 +409,11 @@ async def running_so_far(
     query: RunQuery,
     place: Cursor,
     words: RunWords | None = None,
+    *,
+    instant: datetime | None,
 ) -> list[Run]:
-    """Return the newest of the matching runs that are running, each with its tokens so far.
+    """Return the newest of the matching runs that are running, each with its tokens so far: now, or
+    at the `instant` of an earlier place. Runs whose tokens then are not known are left out.
 
     The lanes bound the scan: they name all running runs, however long the log is.
     """
@@ -420,7 +431,8 @@ async def running_so_far(
         ascending=False,
         is_scan=words is not None,
     )
-    return await _shown(services, page.runs, await _outputs_so_far(services, page.runs))
+    shown, known = await _so_far(services, page.runs, instant)
+    return [run for run in shown if run.run_id in known]
 
 
 async def _page(
@@ -608,23 +620,22 @@ async def get_run(
         run = earlier
     work = services.work
     # A run at an earlier version is shown as of that version's event.
-    shown_at = moment.position
+    position = moment.position
     if version is not None:
-        shown_at = await _position_of(services, run, version)
-    respawns = await _visible_respawns(services, caller, run, shown_at)
-    outputs = None
-    if moment.now and version is None:
-        if run.stage == "started":
-            await services.transcripts.flushes.flush(run.run_id)
-        outputs = await _outputs_so_far(services, (run,))
-    (shown,) = await _shown(services, (run,), outputs)
+        position = await _position_of(services, run, version)
+    respawns = await _visible_respawns(services, caller, run, position)
+    if moment.now and run.stage == "started" and version is None:
+        await services.transcripts.flushes.flush(run.run_id)
+    is_now = moment.now and version is None
+    instant = None if is_now else await work.log.recorded_at(position)
+    (shown,), outputs = await _so_far(services, (run,), instant)
     is_full = caller.may("content") and await services.access.covers_run(caller, run)
     form = RunView if is_full else RunMetadataView
     # After a wait, texts that this process has just recorded are taken from memory.
     view = await read_run(
         form, shown, work.contents, services.run_bars, respawns, recent=seconds > 0
     )
-    output = (outputs or {}).get(run.run_id)
+    output = outputs.get(run.run_id) if is_now else None
     return Answer(with_output(view, output) if output is not None else view, moment.position)
 
 

@@ -1,4 +1,4 @@
-"""Running runs: tokens and progress so far, and the elapsed time."""
+"""Running runs: tokens and progress so far, now or at an earlier instant, and the elapsed time."""
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -15,6 +15,7 @@ from domain.run.state import Run
 
 KNOWN_RUNS_MAX = 1_000
 PAGE_ENTRIES = 500
+PAST_ENTRIES_MAX = 10_000
 _KINDS = ("usage", "progress")
 
 
@@ -68,6 +69,26 @@ class OutputReadings:
             self._known.popitem(last=False)
 
 
+async def used_by(
+    transcripts: Transcripts, runs: Sequence[Run], instant: datetime
+) -> Mapping[UUID, OutputSoFar]:
+    """Return the tokens that each run had used by an earlier instant.
+
+    Runs with more than their share of `PAST_ENTRIES_MAX` usage entries are left out, so that the
+    cost of an answer is bounded.
+    """
+    if not runs:
+        return {}
+    share = PAST_ENTRIES_MAX // len(runs)
+    afters = {run.run_id: 0 for run in runs}
+    pages = await transcripts.read_on(afters, limit=share + 1, kinds=("usage",), until=instant)
+    return {
+        run_id: _fold(OutputSoFar(), pages.get(run_id, ()))
+        for run_id in afters
+        if len(pages.get(run_id, ())) <= share
+    }
+
+
 def _fold(output: OutputSoFar, entries: Sequence[RecordedEntry]) -> OutputSoFar:
     reading, progress = output.reading, output.progress
     for entry in entries:
@@ -80,16 +101,19 @@ def _fold(output: OutputSoFar, entries: Sequence[RecordedEntry]) -> OutputSoFar:
     return OutputSoFar(last, reading, progress)
 
 
-async def shown_now(work: UnitOfWork, run: Run, output: OutputSoFar | None, now: datetime) -> Run:
-    """Return the run as of an instant: if it is running, with its elapsed time and the tokens so
-    far."""
+async def with_usage(work: UnitOfWork, run: Run, output: OutputSoFar | None) -> Run:
+    """Return a running run with its priced tokens so far; any other run as it is."""
+    if run.stage != "started" or output is None:
+        return run
+    return run.changed({"usage": await priced_usage(work, run, output.reading.usages)})
+
+
+def elapsed_at(run: Run, now: datetime) -> Run:
+    """Return a running run with its elapsed time; any other run as it is."""
     if run.stage != "started" or run.started_at is None:
         return run
     seconds = max(0.0, (now - run.started_at).total_seconds())
-    changes: dict[str, object] = {"runtime_ms": round(seconds * 1000)}
-    if output is not None:
-        changes["usage"] = await priced_usage(work, run, output.reading.usages)
-    return run.changed(changes)
+    return run.changed({"runtime_ms": round(seconds * 1000)})
 
 
 def with_output(view: RunView | RunMetadataView, output: OutputSoFar) -> RunView | RunMetadataView:

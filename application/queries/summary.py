@@ -135,8 +135,9 @@ async def get_summary(
     spawned = _also(runs, RunCondition("created_position", ">", limits.after))
     ended = _also(runs, RunCondition("over_position", ">", live_before), IS_OVER)
     search, access = services.run_search, services.access
-    running = await running_so_far(services, caller, runs, place) if query.end is None else None
-    begun = [run for run in running or () if run.created_position > limits.after]
+    instant = None if query.end is None else await services.work.log.recorded_at(at)
+    running = await running_so_far(services, caller, runs, place, instant=instant)
+    begun = [run for run in running if run.created_position > limits.after]
     spawned_totals, ended_totals, (failures, further), revisions, live = await asyncio.gather(
         run_totals(search, access, caller, spawned, None, at, running=begun),
         run_totals(search, access, caller, ended, None, at),
@@ -214,7 +215,7 @@ async def _live(
     caller: Caller,
     query: RunQuery,
     at: int,
-    running: Sequence[Run] | None,
+    running: Sequence[Run],
 ) -> LiveRunsView:
     registry = services.work.registry
     bars, lanes, configuration, parked = await asyncio.gather(
@@ -248,7 +249,8 @@ async def _live(
         waits=_waits(by_status["waiting"], by_status["queued"], lanes, width),
         parked_announcements=len(deliveries),
         parked_deliveries=sum(deliveries),
-        usage_by_agent=usage_by_agent(running) if running is not None else None,
+        usage_by_agent=usage_by_agent(running),
+        running_not_summed=max(0, len(by_status["running"]) - len(running)),
         cut=len(bars) > LIVE_RUNS_MAX or len(parked) > PARKED_MAX,
     )
 

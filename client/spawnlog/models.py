@@ -1014,9 +1014,10 @@ class RunTotalsView(AnswerModel):
     (`runs`), by status, by agent (the hundred with the most runs) and, for refused runs, by
     rule. Zero counts are omitted. `counted_to` is None if all runs were counted; otherwise
     only the newest were, down to the one created at that position. Tokens and cost are summed
-    over the same runs. `usage_by_agent` lists up to 100 agents, the most expensive first, and
-    `usage_by_day` up to 200 days of an agent, the newest first. Both omit agents without
-    tokens and cost.
+    over the same runs, without those of `running_not_summed` running ones: all but the newest
+    500 and, in the past, those with many usage entries, because at most 10,000 are read.
+    `usage_by_agent` lists up to 100 agents, the most expensive first, and `usage_by_day` up
+    to 200 days of an agent, the newest first. Both omit agents without tokens and cost.
     """
 
     runs: int
@@ -1030,6 +1031,7 @@ class RunTotalsView(AnswerModel):
     rules: dict[str, int]
     usage_by_agent: list[AgentUsageView]
     usage_by_day: list[DailyUsageView]
+    running_not_summed: int
     counted_to: int | None
 
 
@@ -1314,11 +1316,10 @@ class TreeRunView(AnswerModel):
 
 class UsageTotalsView(AnswerModel):
     """
-    A number of runs, with their tokens and estimated cost. Running runs count with their
-    usage so far; an answer about the past counts ended runs only. `models` is the number of
-    models that they used, and `unpriced_models` the number of those without a price in at
-    least one of the runs. The cost does not include those tokens, and is None if nothing has
-    a price.
+    A number of runs, with their tokens and estimated cost. A run that was running counts with
+    its usage by then. `models` is the number of models that they used, and `unpriced_models`
+    the number of those without a price in at least one of the runs. The cost does not include
+    those tokens, and is None if nothing has a price.
     """
 
     runs: int
@@ -1738,9 +1739,9 @@ class LiveRunsView(AnswerModel):
     """
     The number of unfinished runs by status, and the waiting and queued ones grouped by
     reason, largest group first. `parked_deliveries` counts webhook deliveries of
-    `parked_announcements` that were given up. `usage_by_agent` has the tokens and cost so far
-    of the running runs, the newest 500 at most; None if the range ends in the past. If `cut`,
-    more runs or announcements were not counted.
+    `parked_announcements` that were given up. `usage_by_agent` has the tokens and cost by
+    then of the running runs, except `running_not_summed` of them (as in totals of runs). If
+    `cut`, more runs or announcements were not counted.
     """
 
     preparing: int
@@ -1750,7 +1751,8 @@ class LiveRunsView(AnswerModel):
     waits: list[WaitView]
     parked_announcements: int
     parked_deliveries: int
-    usage_by_agent: list[AgentUsageView] | None
+    usage_by_agent: list[AgentUsageView]
+    running_not_summed: int
     cut: bool
 
 

@@ -89,7 +89,7 @@ async def run_totals(
     """Return the totals of the runs that the caller may see, limited to the newest.
 
     Args:
-        running: Matching runs that are running, with their tokens so far: these are summed too.
+        running: Matching runs that were running, with their tokens by then: these are summed too.
     """
     found = await search.count(
         query,
@@ -116,8 +116,10 @@ async def run_totals(
             by_day[count.day, count.agent_id].add(count)
         if count.rule is not None:
             rules[count.rule] += count.runs
+    summed = 0
     for run in running:
         is_counted = found.counted_to is None or run.created_position >= found.counted_to
+        summed += is_counted
         if is_counted and run.usage is not None and run.agent_id is not None:
             day = run.created_at.astimezone(UTC).date()
             for usage in (whole, by_agent[run.agent_id], by_day[day, run.agent_id]):
@@ -134,6 +136,7 @@ async def run_totals(
                 _dearest_first(by_day), key=lambda item: item[0][0], reverse=True
             )[:DAYS_MAX]
         ],
+        running_not_summed=max(0, statuses["running"] - summed),
         counted_to=found.counted_to,
     )
 

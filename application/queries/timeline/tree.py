@@ -169,8 +169,7 @@ async def get_session_tree(
     texts = await services.work.contents.previews(
         ref for found in details.values() for ref in (found.task, found.error) if ref is not None
     )
-    if moment.now:
-        details = {**details, **await _usage_so_far(services, caller, session, details, moment)}
+    details = {**details, **await _usage_so_far(services, caller, session, details, moment)}
     runs = _RunViews(stages, details, texts)
     instant = moment.instant or await services.work.log.recorded_at(moment.position)
     view = SessionTreeView(
@@ -190,10 +189,11 @@ async def _usage_so_far(
     details: Mapping[UUID, RunDetails],
     moment: AsOf,
 ) -> dict[UUID, RunDetails]:
-    """Return the details of the running runs, with their tokens and cost so far."""
+    """Return the details of the running runs, with their tokens and cost by then."""
     tree = RunQuery((RunCondition("root", "=", session.root_session_key),))
     place = Cursor(moment.position, -1, counts_back_from=services.work.log.now())
-    running = await running_so_far(services, caller, tree, place)
+    instant = None if moment.now else await services.work.log.recorded_at(moment.position)
+    running = await running_so_far(services, caller, tree, place, instant=instant)
     return {
         run.run_id: details_with_usage(details[run.run_id], run.usage)
         for run in running

@@ -50,8 +50,8 @@ class WaitView(View):
 class LiveRunsView(View):
     """The number of unfinished runs by status, and the waiting and queued ones grouped by reason,
     largest group first. `parkedDeliveries` counts webhook deliveries of `parkedAnnouncements` that
-    were given up. `usageByAgent` has the tokens and cost so far of the running runs, the newest
-    500 at most; null if the range ends in the past. If `cut`, more runs or announcements were not
+    were given up. `usageByAgent` has the tokens and cost by then of the running runs, except
+    `runningNotSummed` of them (as in totals of runs). If `cut`, more runs or announcements were not
     counted."""
 
     preparing: int
@@ -61,7 +61,8 @@ class LiveRunsView(View):
     waits: list[WaitView]
     parked_announcements: int
     parked_deliveries: int
-    usage_by_agent: list[AgentUsageView] | None
+    usage_by_agent: list[AgentUsageView]
+    running_not_summed: int
     cut: bool
 
 

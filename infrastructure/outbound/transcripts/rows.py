@@ -54,17 +54,23 @@ _READ_OF_RUNS = (
     "SELECT t.run_id, one.* FROM unnest(%s::uuid[], %s::int[]) AS t (run_id, after)"
     " CROSS JOIN LATERAL (SELECT sequence, recorded_at, kind, body FROM transcript_entries"
     " WHERE transcript_entries.run_id = t.run_id AND sequence > t.after AND kind = ANY(%s)"
-    " ORDER BY sequence LIMIT %s) AS one"
+    " AND (%s::timestamptz IS NULL OR recorded_at <= %s) ORDER BY sequence LIMIT %s) AS one"
 )
 
 
 async def read_rows_of_runs(
-    pool: Pool, afters: Mapping[UUID, int], *, limit: int, kinds: Sequence[str]
+    pool: Pool,
+    afters: Mapping[UUID, int],
+    *,
+    limit: int,
+    kinds: Sequence[str],
+    until: datetime | None = None,
 ) -> Mapping[UUID, Sequence[RecordedEntry]]:
-    """Return entries of several runs, each after its own number, at most `limit` per run."""
+    """Return entries of several runs, each after its own number and recorded by `until`, at most
+    `limit` per run."""
     found: dict[UUID, list[RecordedEntry]] = {}
     async with borrow_connection(pool) as connection:
-        values = [list(afters), list(afters.values()), list(kinds), limit]
+        values = [list(afters), list(afters.values()), list(kinds), until, until, limit]
         rows: list[Any] = await (await connection.execute(_READ_OF_RUNS, values)).fetchall()
     for run_id, sequence, recorded_at, kind, body in rows:
         entry = RecordedEntry(sequence, recorded_at, kind, orjson.loads(body))

@@ -145,10 +145,15 @@ class StoredTranscripts:
         return await last_entries(self._pool, run_ids)
 
     async def read_on(
-        self, afters: Mapping[UUID, int], *, limit: int, kinds: Sequence[str]
+        self,
+        afters: Mapping[UUID, int],
+        *,
+        limit: int,
+        kinds: Sequence[str],
+        until: datetime | None = None,
     ) -> Mapping[UUID, Sequence[RecordedEntry]]:
         """Return the written entries of several runs, each after its own number."""
-        return await read_rows_of_runs(self._pool, afters, limit=limit, kinds=kinds)
+        return await read_rows_of_runs(self._pool, afters, limit=limit, kinds=kinds, until=until)
 
     async def grown(self, run_id: UUID, *, after: int, timeout_seconds: float) -> bool:
         """Wait for an entry after number `after`. Return False on timeout."""

@@ -9,6 +9,7 @@ import pytest
 from application.ports.registry import LiveRuns, RunCondition, RunQuery
 from application.ports.run_search import ScanWindow
 from application.ports.runtimes import TranscriptEntry
+from application.queries import runs_at_work
 from application.queries.access import Caller
 from application.queries.errors import QueryError
 from application.queries.runs import ListRuns, list_runs
@@ -157,17 +158,49 @@ async def test_sums_of_now_include_running_runs_so_far(
     words = (await _listed(services, totals=True, q="second")).totals
     assert words is not None
     assert words.input_tokens == 10
-    then = (await _listed(services, totals=True, at=f"pos:{await storm.head()}")).totals
-    assert then is not None
-    assert then.input_tokens == 40
     summary = await _summary(services, 0)
     assert (summary.spawned.input_tokens, summary.ended.input_tokens) == (64, 40)
-    live = summary.live.usage_by_agent
-    assert live is not None
-    assert [(usage.runs, usage.input_tokens, usage.unpriced_models) for usage in live] == [
-        (2, 24, 1)
-    ]
-    assert (await _summary(services, 0, await storm.head())).live.usage_by_agent is None
+    (live,) = summary.live.usage_by_agent
+    assert (live.runs, live.input_tokens, live.unpriced_models) == (2, 24, 1)
+
+
+async def test_sums_of_the_past_include_what_running_runs_had_used_by_then(
+    services: QueryServices, storm: Storm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    family = storm.family
+    await family.begin("early", label="early")
+    run = family.run("early")
+
+    async def use(tokens: int, sequence: int) -> None:
+        entry = TranscriptEntry("usage", {"inputTokens": tokens, "outputTokens": 1, "model": "m"})
+        assert await services.transcripts.append(run.run_id, run.epoch, sequence, [entry])
+
+    async def sums(at: int) -> tuple[list[int], list[int]]:
+        listed = await _listed(services, totals=True, at=f"pos:{at}")
+        summary = await _summary(services, 0, at)
+        assert listed.totals is not None
+        live = sum(usage.input_tokens for usage in summary.live.usage_by_agent)
+        spawned = summary.spawned
+        (item,) = [item for item in listed.items if item.label == "early"]
+        own = item.usage.input_tokens if item.usage is not None else 0
+        unsummed = {listed.totals.running_not_summed, spawned.running_not_summed}
+        tokens = [listed.totals.input_tokens, spawned.input_tokens, live, own]
+        return tokens, sorted(unsummed | {summary.live.running_not_summed})
+
+    await use(7, 1)
+    await family.begin("between")
+    between = await storm.head()
+    await use(50, 2)
+    await family.begin("after")
+    after = await storm.head()
+    await use(900, 3)
+    assert await sums(between) == ([7] * 4, [0])
+    assert await sums(after) == ([57] * 4, [0])
+    await family.end("early", usage=_usage(957))
+    assert await sums(after) == ([57] * 4, [0])
+    # Of three running runs each may have three entries.
+    monkeypatch.setattr(runs_at_work, "PAST_ENTRIES_MAX", 5)
+    assert await sums(after) == ([0] * 4, [1])
 
 
 async def test_summary_is_that_of_the_states_at_both_moments(

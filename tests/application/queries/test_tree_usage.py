@@ -67,6 +67,9 @@ async def test_running_runs_are_summed_so_far(
     assert root.children[0].children[0].runs[0].input_tokens == 7
     then = await _tree(services, await services.work.log.head())
     assert then.total.input_tokens == 40
+    await family.begin("later")
+    then = await _tree(services, await services.work.log.head())
+    assert then.total.input_tokens == 47
 
 
 async def test_rows_of_a_tree_have_their_texts(

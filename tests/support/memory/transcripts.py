@@ -95,14 +95,21 @@ class MemoryTranscripts:
         return await self._line.ask(found)
 
     async def read_on(
-        self, afters: Mapping[UUID, int], *, limit: int, kinds: Sequence[str]
+        self,
+        afters: Mapping[UUID, int],
+        *,
+        limit: int,
+        kinds: Sequence[str],
+        until: datetime | None = None,
     ) -> Mapping[UUID, Sequence[RecordedEntry]]:
         def found() -> dict[UUID, list[RecordedEntry]]:
             return {
                 run_id: [
                     entry
                     for entry in self._entries(run_id)
-                    if entry.sequence > after and entry.kind in kinds
+                    if entry.sequence > after
+                    and entry.kind in kinds
+                    and (until is None or entry.recorded_at <= until)
                 ][:limit]
                 for run_id, after in afters.items()
             }

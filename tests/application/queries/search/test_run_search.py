@@ -150,6 +150,7 @@ async def test_totals_are_those_of_every_position(
                 unpriced_models=0,
                 usage_by_agent=[],
                 usage_by_day=[],
+                running_not_summed=0,
                 counted_to=None,
             )
     assert answer.view.totals is not None

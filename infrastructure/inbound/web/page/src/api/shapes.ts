@@ -436,7 +436,8 @@ export interface LiveRunsView {
   waits: WaitView[]
   parkedAnnouncements: number
   parkedDeliveries: number
-  usageByAgent: AgentUsageView[] | null
+  usageByAgent: AgentUsageView[]
+  runningNotSummed: number
   cut: boolean
 }
 
@@ -919,6 +920,7 @@ export interface RunTotalsView {
   rules: Record<string, number>
   usageByAgent: AgentUsageView[]
   usageByDay: DailyUsageView[]
+  runningNotSummed: number
   countedTo: number | null
 }
 
