@@ -1272,8 +1272,8 @@ class TranscriptView(AnswerModel):
 class TreeRunView(AnswerModel):
     """
     A run in a tree. `respawned_from` is the run that it was respawned from, in any tree.
-    `error` is a preview of why it failed. Tokens and cost are those so far while it is
-    running; in an answer about the past they are None until it has ended.
+    `error` is a preview of why it failed. Tokens and cost are those by then while it is
+    running; they are None if they are not known.
     """
 
     run_id: str
@@ -2349,15 +2349,17 @@ class RunListView(AnswerModel):
 
 class SessionTreeView(AnswerModel):
     """
-    A session and its descendants. `nodes` counts sessions and spawns being prepared. If
-    `cut`, nodes are missing; `children_cut` marks the nodes above them. `position` is where
-    the answer is true; `at` is the requested instant, or the time when that position was
-    recorded.
+    A session and its descendants. `nodes` counts sessions and spawns being prepared, and
+    `running_not_summed` the running runs whose tokens and cost are not known (as in totals of
+    runs, of the whole tree). If `cut`, nodes are missing; `children_cut` marks the nodes
+    above them. `position` is where the answer is true; `at` is the requested instant, or the
+    time when that position was recorded.
     """
 
     position: int
     at: datetime | None
     nodes: int
+    running_not_summed: int
     cut: bool
     root: TreeNodeView
 

@@ -69,6 +69,33 @@ def test_run_at_work_is_followed(page: Page, server: Server) -> None:
     expect(page.get_by_text("so far")).to_have_count(0)
 
 
+def _later_position(server: Server) -> int:
+    """Spawn a run, and return the position of its request."""
+    server.spawned("another", agentId="main")
+    return server.head()
+
+
+def test_run_at_work_in_the_past_opens_at_its_newest_entry(page: Page, server: Server) -> None:
+    run_id = narrate(
+        server,
+        *(said(f"line {number}") for number in range(60)),
+        entry("usage", inputTokens=1_200, outputTokens=34, model="acme/big"),
+        {"note": "past", "await": "past.end"},
+        label="past",
+    )
+    server.note("past")
+    at = _later_position(server)
+    server.touch("past.end")
+    server.run(run_id, "ended")
+    page.goto(f"/ui/run/{run_id}?part=conversation&at=pos:{at}")
+    panel = page.get_by_role("tabpanel")
+    expect(panel.get_by_text("line 59", exact=True)).to_be_in_viewport()
+    expect(panel.get_by_text("line 0", exact=True)).not_to_be_in_viewport()
+    expect(page.get_by_text("1,200 in, 34 out so far", exact=True)).to_be_visible()
+    panel.get_by_role("button", name="Show from the beginning").click()
+    expect(panel.get_by_text("line 0", exact=True)).to_be_in_viewport()
+
+
 def test_sums_include_what_runs_now(page: Page, server: Server) -> None:
     run_id = narrate(
         server,
@@ -84,9 +111,10 @@ def test_sums_include_what_runs_now(page: Page, server: Server) -> None:
     page.goto("/ui/tree/main")
     row = page.get_by_role("treegrid").get_by_role("row").filter(has_text="summed")
     expect(row).to_contain_text("64.0 k")
-    page.goto(f"/ui/tree/main?at=pos:{server.head()}")
-    expect(page.get_by_text(re.compile("^without [0-9]+ running$"))).to_be_visible()
-    expect(row.get_by_title("Tokens and cost are on record when a run ends.")).to_be_visible()
+    # Another spawn makes a position that is later than the tokens.
+    page.goto(f"/ui/tree/main?at=pos:{_later_position(server)}")
+    expect(page.get_by_text(re.compile("^with [0-9]+ running so far$"))).to_be_visible()
+    expect(row).to_contain_text("64.0 k")
     page.goto("/ui/overview")
     running = page.get_by_role("region", name="Running now")
     expect(running.get_by_role("heading")).to_contain_text("64.0 k tokens")

@@ -151,8 +151,10 @@ def usage_by_agent(runs: Sequence[Run]) -> list[AgentUsageView]:
     return _agent_views(by_agent)
 
 
-def details_with_usage(details: RunDetails, usage: Usage) -> RunDetails:
-    """Return the details of a run with its tokens and cost."""
+def details_with_usage(details: RunDetails, usage: Usage | None) -> RunDetails:
+    """Return the details of a run with its tokens and cost; unchanged if it has used none."""
+    if usage is None:
+        return details
     used = UsageSum()
     used.add_usage(usage)
     return details._replace(

@@ -23,6 +23,7 @@ from application.queries.sessions import visible_session
 from application.queries.views.run import RunMetadataView, RunView, text_of, view_of_bar
 from application.queries.views.run_totals import UsageTotalsView
 from application.queries.views.view import Answer, View, selection
+from domain.run.state import Run
 from domain.session.state import Session
 
 R = TypeVar("R", bound=RunView)
@@ -38,8 +39,8 @@ LEVELS_MAX = 64
 )  # fmt: skip
 class TreeRunView(RunMetadataView):
     """A run in a tree. `respawnedFrom` is the run that it was respawned from, in any tree. `error`
-    is a preview of why it failed. Tokens and cost are those so far while it is running; in an
-    answer about the past they are null until it has ended."""
+    is a preview of why it failed. Tokens and cost are those by then while it is
+    running; they are null if they are not known."""
 
     input_tokens: int | None
     output_tokens: int | None
@@ -81,13 +82,16 @@ class TreeNodeView(View):
 
 
 class SessionTreeView(View):
-    """A session and its descendants. `nodes` counts sessions and spawns being prepared. If `cut`,
-    nodes are missing; `childrenCut` marks the nodes above them. `position` is where the answer is
-    true; `at` is the requested instant, or the time when that position was recorded."""
+    """A session and its descendants. `nodes` counts sessions and spawns being prepared, and
+    `runningNotSummed` the running runs whose tokens and cost are not known (as in totals of runs,
+    of the whole tree). If `cut`, nodes are missing; `childrenCut` marks the nodes above them.
+    `position` is where the answer is true; `at` is the requested instant, or the time when that
+    position was recorded."""
 
     position: int
     at: datetime | None
     nodes: int
+    running_not_summed: int
     cut: bool
     root: TreeNodeView
 
@@ -169,36 +173,35 @@ async def get_session_tree(
     texts = await services.work.contents.previews(
         ref for found in details.values() for ref in (found.task, found.error) if ref is not None
     )
-    details = {**details, **await _usage_so_far(services, caller, session, details, moment)}
+    running = await _running_so_far(services, caller, session, moment)
+    details = {
+        run_id: details_with_usage(found, running[run_id].usage) if run_id in running else found
+        for run_id, found in details.items()
+    }
     runs = _RunViews(stages, details, texts)
     instant = moment.instant or await services.work.log.recorded_at(moment.position)
     view = SessionTreeView(
         position=moment.position,
         at=instant,
         nodes=len(nodes),
+        running_not_summed=sum(
+            bar.stage == "started" and bar.run_id not in running for bar in bars
+        ),
         cut=any(node.children_cut for node in nodes),
         root=_node_view(root, sessions, runs)[0],
     )
     return Answer(view, moment.position)
 
 
-async def _usage_so_far(
-    services: QueryServices,
-    caller: Caller,
-    session: Session,
-    details: Mapping[UUID, RunDetails],
-    moment: AsOf,
-) -> dict[UUID, RunDetails]:
-    """Return the details of the running runs, with their tokens and cost by then."""
+async def _running_so_far(
+    services: QueryServices, caller: Caller, session: Session, moment: AsOf
+) -> dict[UUID, Run]:
+    """Return the running runs of the whole tree, with their tokens and cost by then."""
     tree = RunQuery((RunCondition("root", "=", session.root_session_key),))
     place = Cursor(moment.position, -1, counts_back_from=services.work.log.now())
     instant = None if moment.now else await services.work.log.recorded_at(moment.position)
     running = await running_so_far(services, caller, tree, place, instant=instant)
-    return {
-        run.run_id: details_with_usage(details[run.run_id], run.usage)
-        for run in running
-        if run.run_id in details and run.usage is not None
-    }
+    return {run.run_id: run for run in running}
 
 
 async def _grow(

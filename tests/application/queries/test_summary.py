@@ -9,13 +9,14 @@ import pytest
 from application.ports.registry import LiveRuns, RunCondition, RunQuery
 from application.ports.run_search import ScanWindow
 from application.ports.runtimes import TranscriptEntry
-from application.queries import runs_at_work
+from application.queries import runs, runs_at_work
 from application.queries.access import Caller
 from application.queries.errors import QueryError
 from application.queries.runs import ListRuns, list_runs
 from application.queries.search import failures, run_totals
 from application.queries.services import QueryServices
 from application.queries.summary import GetSummary, get_summary
+from application.queries.timeline.tree import GetSessionTree, get_session_tree
 from application.queries.views.run import RunListView, status_of
 from application.queries.views.summary import SummaryView, WaitView
 from domain.run.facts import Usage
@@ -201,6 +202,29 @@ async def test_sums_of_the_past_include_what_running_runs_had_used_by_then(
     # Of three running runs each may have three entries.
     monkeypatch.setattr(runs_at_work, "PAST_ENTRIES_MAX", 5)
     assert await sums(after) == ([0] * 4, [1])
+
+
+async def test_sums_say_how_many_running_runs_they_lack(
+    services: QueryServices, storm: Storm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await storm.family.begin("ended")
+    await storm.family.end("ended", usage=_usage(40))
+    begin = await storm.head()
+    for name in ("first", "second", "third"):
+        await storm.family.begin(name, label=name)
+    listed, summary = await _listed(services, totals=True, limit=1), await _summary(services, begin)
+    assert listed.totals is not None
+    assert listed.totals.running_not_summed == summary.live.running_not_summed == 0
+    monkeypatch.setattr(runs, "RUNNING_SUMMED_MAX", 1)
+    listed, summary = await _listed(services, totals=True, limit=1), await _summary(services, begin)
+    assert listed.totals is not None
+    assert (listed.totals.running_not_summed, summary.live.running_not_summed) == (2, 2)
+    assert (summary.spawned.running_not_summed, summary.ended.running_not_summed) == (2, 0)
+    by_label = (await _listed(services, totals=True, label=("first", "second"), limit=1)).totals
+    assert by_label is not None
+    assert by_label.running_not_summed == 1
+    tree = await get_session_tree(services, READER, storm.family.root, GetSessionTree())
+    assert tree.view.running_not_summed == 2
 
 
 async def test_summary_is_that_of_the_states_at_both_moments(

@@ -1009,6 +1009,7 @@ export interface SessionTreeView {
   position: number
   at: string | null
   nodes: number
+  runningNotSummed: number
   cut: boolean
   root: TreeNodeView
 }

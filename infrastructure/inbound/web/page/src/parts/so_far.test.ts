@@ -20,7 +20,8 @@ test('without any price there is no cost', () => {
   expect(withRunning(ended, [usage('free', 3, null)]).estimatedCostUsd).toBeNull()
 })
 
-test('sums of the past lack what running runs had used', () => {
-  expect(runningNote(1_200, true)).toBe('with 1,200 running so far')
-  expect(runningNote(3, false)).toBe('without 3 running')
+test('a note tells how many running runs the sums lack', () => {
+  expect(runningNote(400, 0)).toBe('with 400 running so far')
+  expect(runningNote(1_200, 700)).toBe('with 500 of 1,200 running so far')
+  expect(runningNote(3, 3)).toBe('without 3 running')
 })

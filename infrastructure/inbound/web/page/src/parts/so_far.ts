@@ -19,9 +19,10 @@ export function withRunning(ended: Sums, running: AgentUsageView[]): Sums {
   return { ...running.reduce(plus, ended), usageByAgent }
 }
 
-/** Say whether sums have the usage so far of running runs: live they do, in the past they lack it. */
-export function runningNote(running: number, isLive: boolean): string {
-  return isLive ? `with ${count(running)} running so far` : `without ${count(running)} running`
+/** Say for how many of the running runs sums have the usage so far. */
+export function runningNote(running: number, notSummed: number): string {
+  if (notSummed >= running) return `without ${count(running)} running`
+  return `with ${notSummed > 0 ? `${count(running - notSummed)} of ` : ''}${count(running)} running so far`
 }
 
 type Used = Omit<Sums, 'usageByAgent'>

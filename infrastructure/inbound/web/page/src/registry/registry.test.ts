@@ -27,15 +27,11 @@ test.each<[Partial<RunTotalsView>, string, string]>([
     '5 runs · 30 tokens · $0.5000 · with 3 running so far',
     '30 tokens in, 0 out. The cost is estimated from the configured prices.',
   ],
+  [{ runs: 5, inputTokens: 30, statuses: { running: 3 }, runningNotSummed: 2 }, '5 runs · 30 tokens · with 1 of 3 running so far', '30 tokens in, 0 out.'],
   [{ runs: 3, statuses: { running: 3 } }, '3 runs', ''],
   [{ runs: 10_000, countedTo: 77 }, 'the newest 10,000 runs', 'Counted back to position 77; older runs are not counted.'],
 ])('the head line %#', (totals, text, hint) => {
-  expect(headLine({ ...NOTHING, ...totals }, true)).toEqual({ text, hint })
-})
-
-test('the head line of the past lacks the tokens of running runs', () => {
-  const totals = { ...NOTHING, runs: 5, inputTokens: 30, statuses: { running: 3 } }
-  expect(headLine(totals, false)).toEqual({ text: '5 runs · 30 tokens · without 3 running', hint: '30 tokens in, 0 out, of runs that had ended.' })
+  expect(headLine({ ...NOTHING, ...totals })).toEqual({ text, hint })
 })
 
 test('columns are read as they were written', () => {

@@ -10,9 +10,9 @@ export interface HeadLine {
   hint: string
 }
 
-/** Return `42 runs · 1.20 M tokens · $3.40`. A cost that lacks the price of a model says so. Live
- * sums have the tokens so far of running runs; those of the past lack them, and say so. */
-export function headLine(totals: RunTotalsView, isLive: boolean): HeadLine {
+/** Return `42 runs · 1.20 M tokens · $3.40`. A cost that lacks the price of a model says so, and
+ * sums tell whether they have the tokens so far of running runs. */
+export function headLine(totals: RunTotalsView): HeadLine {
   const parts = [counted(totals.runs, 'run')]
   const hints: string[] = []
   const used = totals.inputTokens + totals.outputTokens
@@ -22,7 +22,7 @@ export function headLine(totals: RunTotalsView, isLive: boolean): HeadLine {
   }
   if (used > 0) {
     parts.push(`${tokens(used)} tokens`)
-    hints.push(`${count(totals.inputTokens)} tokens in, ${count(totals.outputTokens)} out${isLive ? '' : ', of runs that had ended'}.`)
+    hints.push(`${count(totals.inputTokens)} tokens in, ${count(totals.outputTokens)} out.`)
   }
   const missing = unpriced(totals.models, totals.unpricedModels)
   if (totals.estimatedCostUsd !== null) {
@@ -31,6 +31,6 @@ export function headLine(totals: RunTotalsView, isLive: boolean): HeadLine {
   }
   if (missing !== '') hints.push(`${missing}.`)
   const running = totals.statuses.running ?? 0
-  if (running > 0 && parts.length > 1) parts.push(runningNote(running, isLive))
+  if (running > 0 && parts.length > 1) parts.push(runningNote(running, totals.runningNotSummed))
   return { text: parts.join(' · '), hint: hints.join(' ') }
 }

@@ -15,7 +15,7 @@ function node(key: string, depth: number, children: TreeNodeView[] = []): TreeNo
 
 describe('rows of a tree', () => {
   const root = node('root', 0, [node('a', 1, [node('a1', 2)]), node('b', 1)])
-  const tree: SessionTreeView = { position: 1, at: null, nodes: 4, cut: false, root }
+  const tree: SessionTreeView = { position: 1, at: null, nodes: 4, runningNotSummed: 0, cut: false, root }
   const shown = (...folded: string[]): string[] => treeRows(tree, new Set(folded)).map((row) => `${row.level}${row.key}`)
 
   test('stand in its order, each below who spawned it', () => expect(shown()).toEqual(['0root', '1a', '2a1', '1b']))
