@@ -12,9 +12,11 @@ from tests.support.page.browser import faults_for_a_screen_reader, watched_conte
 from tests.support.servers.databases import Databases
 from tests.support.servers.narrators import narrate, narrating, said
 from tests.support.servers.server import Server, serving
+from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.server
 NARROW_PX = 390
+SIZES = {"wide": (1440, 900), "phone": (390, 844), "zoom": (720, 450)}
 MARKDOWN = "The **high** tide:\n\n- `14:20`\n- 20:31"
 
 
@@ -69,6 +71,64 @@ def test_new_entries_leave_reader_where_he_is(page: Page, server: Server) -> Non
     page.goto(f"/ui/run/{run_id}")
     expect(conversation.get_by_text("the last one", exact=True)).to_be_attached()
     assert page.evaluate("scrollY") == 0, "a run that is over opens at its top"
+
+
+@pytest.mark.parametrize("name", nightly_but(SIZES, ["zoom"]))
+def test_running_run_is_followed_with_its_controls_in_sight(
+    page: Page, server: Server, name: str
+) -> None:
+    width, height = SIZES[name]
+    page.set_viewport_size({"width": width, "height": height})
+    run_id = narrate(
+        server,
+        *(said(f"entry {number}") for number in range(60)),
+        {"note": f"{name}.noted", "await": f"{name}.one"},
+        said("entry sixty"),
+        {"await": f"{name}.two"},
+        said("entry sixty-one"),
+        {"await": f"{name}.end"},
+        label=f"long-{name}",
+    )
+    server.note(f"{name}.noted")
+    page.goto("/ui/runs")
+    page.get_by_role("grid", name="Runs").get_by_text(f"long-{name}").first.click()
+    expect(page.get_by_role("heading", name=f"long-{name}")).to_be_focused()
+    conversation = page.get_by_role("list", name="Conversation")
+    stop = page.get_by_role("button", name="Stop", exact=True)
+    newest = page.get_by_role("button", name=re.compile("Newest entry|new entr"))
+    entry = conversation.get_by_text("entry 59", exact=True)
+    expect(entry).to_be_in_viewport()
+    for part in (
+        stop,
+        page.get_by_role("navigation", name="Views"),
+        page.get_by_role("group", name="Time shown"),
+    ):
+        expect(part).to_be_in_viewport(ratio=1)
+    page.keyboard.press("Tab")
+    expect(stop).to_be_focused()
+    server.touch(f"{name}.one")
+    expect(conversation.get_by_text("entry sixty", exact=True)).to_be_in_viewport()
+    expect(newest).to_have_count(0)
+    page.keyboard.press("k")
+    top = page.evaluate("scrollY")
+    server.touch(f"{name}.two")
+    expect(conversation.get_by_text("entry sixty-one", exact=True)).to_be_attached()
+    expect(newest).to_be_in_viewport(ratio=1)
+    assert page.evaluate("scrollY") == top, "the focus in an entry stops the following"
+    newest.click()
+    expect(conversation.get_by_text("entry sixty-one", exact=True)).to_be_in_viewport()
+    # The first entry at the lower edge of the window.
+    page.get_by_role("button", name="Show from the beginning").click()
+    first = conversation.get_by_role("listitem").first
+    first.evaluate("row => scrollBy(0, row.getBoundingClientRect().bottom - innerHeight)")
+    expect(newest).to_be_visible()
+    assert first.evaluate(
+        "row => { const { left, right, top, bottom } = row.getBoundingClientRect();"
+        " return row.contains(document.elementFromPoint((left + right) / 2, (top + bottom) / 2)) }"
+    )
+    assert faults_for_a_screen_reader(page) == []
+    server.touch(f"{name}.end")
+    server.run(run_id, "ended")
 
 
 @pytest.mark.nightly
@@ -158,16 +218,19 @@ def test_card_names_parent_and_children(page: Page, server: Server) -> None:
     expect(page.get_by_role("heading", name="wing")).to_be_visible()
     page.get_by_role("link", name="tower", exact=True).click()
     expect(page.get_by_role("heading", name="tower")).to_be_visible()
-    page.get_by_role("button", name="Stop").click()
-    expect(page.get_by_text("its 1 active child and everything below it")).to_be_visible()
-    expect(page.get_by_label("Reason")).to_be_focused()
+    stop = page.get_by_role("button", name="Stop", exact=True)
+    stop.click()
+    dialog = page.get_by_role("dialog", name="Stop tower?")
+    expect(dialog).to_contain_text("its 1 active child and everything below it")
+    expect(dialog.get_by_label("Reason")).to_be_focused()
     page.keyboard.press("Escape")
-    expect(page.get_by_label("Reason")).to_have_count(0)
-    expect(page.get_by_role("button", name="Stop")).to_be_focused()
+    expect(dialog).to_have_count(0)
+    expect(stop).to_be_focused()
     page.keyboard.press("Enter")
     page.keyboard.type("enough")
-    page.keyboard.press("Enter")
+    dialog.get_by_role("button", name="Stop run").click()
     expect(page.get_by_role("status").filter(has_text="Stopped.")).to_be_visible()
+    expect(page.get_by_role("heading", name="tower")).to_be_focused()
     expect(page.get_by_text("stopped").first).to_be_visible()
     expect(page.get_by_role("definition").filter(has_text="admin: enough")).to_be_visible()
     server.run(run_id, "ended")
