@@ -215,13 +215,18 @@ def test_token_of_one_session_sees_its_own_time_bar(browser: Browser, made_data_
                 assert box["y"] < HEADER_PX_MAX - 40
 
 
-def test_badges_count_what_is_going_on(browser: Browser, made_data_dir: Path) -> None:
+def test_badges_count_what_goes_on_at_the_moment_shown(
+    browser: Browser, made_data_dir: Path
+) -> None:
     with new_place() as place:
         config = configuration(
             agent("main", scripted(steps=[{"afterMs": 600_000}]), default=True), maxConcurrent=1
         )
         with Server(copied(made_data_dir, place / "data"), config) as server:
-            for label in ("runs", "waits", "waits-too"):
+            before = server.head()
+            server.run(server.accepted(label="runs"), "started")
+            one = server.head()
+            for label in ("waits", "waits-too"):
                 server.spawn("the task", label=label)
             with watched_context(browser, server.url, token=server.token) as (context, _):
                 page = context.new_page()
@@ -230,3 +235,12 @@ def test_badges_count_what_is_going_on(browser: Browser, made_data_dir: Path) ->
                 waiting = page.get_by_role("link", name="Lanes (2 queued or waiting now)")
                 expect(waiting).to_be_visible()
                 assert faults_for_a_screen_reader(page) == []
+                write_moment(page, f"pos:{one}")
+                expect(
+                    page.get_by_role("link", name="Runs (1 running at this moment)")
+                ).to_be_visible()
+                expect(page.get_by_role("link", name="Lanes", exact=True)).to_be_visible()
+                write_moment(page, f"pos:{before}")
+                expect(page.get_by_role("link", name="Runs", exact=True)).to_be_visible()
+                page.get_by_role("button", name="Back to live").first.click()
+                expect(waiting).to_be_visible()

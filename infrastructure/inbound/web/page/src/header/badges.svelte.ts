@@ -1,22 +1,18 @@
-// Numbers beside the views in the navigation: what is going on now.
+// Reads what the badges of the navigation count, at the moment that is shown.
 
 import { read, RequestFailed } from '../api/requests'
-import { moment } from '../moment/moment.svelte'
+import type { LiveRunsView } from '../api/shapes'
 import type { View } from '../moment/address'
+import { moment } from '../moment/moment.svelte'
+import { badgesOf, type Badge } from './badges'
 
 const EVERY_MS = 5_000
+const REST_MS = 300
 
-export interface Badge {
-  text: string
-  /** What it counts, for a screen reader and on hover. */
-  meaning: string
-  isBad?: boolean
-}
-
-/** Counts of the present, read again at most every five seconds, while the log grows and the tab is seen. */
+/** Live, counts are read again at most every five seconds, while the log grows and the tab is seen. In the
+ * past they are read for each moment at which the user stays. */
 export class Badges {
-  of = $state.raw<Partial<Record<View, Badge>>>({})
-
+  #counted = $state.raw<{ at: string | null; live: LiveRunsView } | null>(null)
   #readAt = -EVERY_MS
   #readHead = -1
   #timer: ReturnType<typeof setTimeout> | undefined
@@ -24,8 +20,15 @@ export class Badges {
 
   constructor() {
     $effect(() => {
-      void [moment.refresh, moment.logs]
-      if (moment.head > 0) this.#readSoon()
+      void moment.logs
+      if (moment.isLive) {
+        void moment.refresh
+        if (moment.head > 0) this.#readSoon()
+        return undefined
+      }
+      if (moment.at === null || moment.isSought) return undefined
+      const timer = setTimeout(() => void this.#read(), REST_MS)
+      return () => clearTimeout(timer)
     })
     $effect(() => {
       const onSeen = (): void => this.#readSoon()
@@ -38,38 +41,32 @@ export class Badges {
     })
   }
 
+  /** None while those of the moment are not known. */
+  get of(): Partial<Record<View, Badge>> {
+    return this.#counted?.at === moment.at ? badgesOf(this.#counted.live, moment.isLive) : {}
+  }
+
   #readSoon(): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
-      if (!document.hidden && moment.head > 0 && moment.head !== this.#readHead) void this.#read()
+      const isNew = moment.head !== this.#readHead || this.#counted?.at !== null
+      if (!document.hidden && moment.isLive && moment.head > 0 && isNew) void this.#read()
     }, Math.max(0, this.#readAt + EVERY_MS - performance.now()))
   }
 
   async #read(): Promise<void> {
-    this.#readAt = performance.now()
-    this.#readHead = moment.head
+    const { at, head, isForever } = moment
+    if (at === null) {
+      this.#readAt = performance.now()
+      this.#readHead = head
+    }
     try {
-      const now = `pos:${moment.head}`
-      const [runs, summary] = await Promise.all([
-        read('listRuns', { limit: 1, totals: true }), read('getSummary', { from: now, to: now, minPosition: moment.head }),
-      ])
-      if (this.#isOver) return
-      const statuses = runs.body.totals?.statuses ?? {}
-      const running = statuses['running'] ?? 0
-      const waiting = (statuses['queued'] ?? 0) + (statuses['waiting'] ?? 0)
-      const { parkedAnnouncements: parked, cut } = summary.body.live
-      this.of = {
-        ...(running > 0 ? { runs: { text: short(running), meaning: `${running} running now` } } : {}),
-        ...(waiting > 0 ? { lanes: { text: short(waiting), meaning: `${waiting} queued or waiting now` } } : {}),
-        ...(parked > 0 ? { announcements: { text: `${parked}${cut ? '+' : ''}`, meaning: `${parked}${cut ? ' or more' : ''} not delivered`, isBad: true } } : {}),
-      }
+      const range = at === null ? { from: `pos:${head}`, minPosition: head } : { from: at, to: at }
+      const summary = await read('getSummary', range, { isForever })
+      if (!this.#isOver && at === moment.at) this.#counted = { at, live: summary.body.live }
     } catch (error) {
       if (!(error instanceof RequestFailed)) throw error
       this.#readHead = -1
     }
   }
-}
-
-function short(count: number): string {
-  return count > 999 ? '999+' : String(count)
 }

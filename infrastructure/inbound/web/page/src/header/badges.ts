@@ -1,0 +1,29 @@
+// Numbers beside the views in the navigation.
+
+import type { LiveRunsView } from '../api/shapes'
+import type { View } from '../moment/address'
+
+export interface Badge {
+  text: string
+  /** What it counts, for a screen reader and on hover. */
+  meaning: string
+  isBad?: boolean
+}
+
+type Counts = Pick<LiveRunsView, 'running' | 'queued' | 'waiting' | 'parkedAnnouncements' | 'cut'>
+
+/** Return the badges of the views for what is going on at a moment; none for what does not. */
+export function badgesOf(counts: Counts, isLive: boolean): Partial<Record<View, Badge>> {
+  const { running, parkedAnnouncements: parked, cut } = counts
+  const waiting = counts.queued + counts.waiting
+  const when = isLive ? 'now' : 'at this moment'
+  return {
+    ...(running > 0 ? { runs: { text: short(running), meaning: `${running} running ${when}` } } : {}),
+    ...(waiting > 0 ? { lanes: { text: short(waiting), meaning: `${waiting} queued or waiting ${when}` } } : {}),
+    ...(parked > 0 ? { announcements: { text: `${parked}${cut ? '+' : ''}`, meaning: `${parked}${cut ? ' or more' : ''} not delivered`, isBad: true } } : {}),
+  }
+}
+
+function short(count: number): string {
+  return count > 999 ? '999+' : String(count)
+}
