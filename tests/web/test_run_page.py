@@ -184,6 +184,12 @@ def test_outcome_comes_first_and_tabs_remember(page: Page, server: Server) -> No
     expect(outcome.get_by_text("Traceback")).not_to_be_visible()
     outcome.get_by_text("Whole error").click()
     expect(outcome.get_by_text("Traceback")).to_be_visible()
+    page.get_by_role("tab", name="Prompt").click()
+    line = outcome.locator("summary").first
+    expect(line).to_have_text(re.compile("^json.decoder.JSONDecodeError: "))
+    expect(outcome.get_by_text("Whole error")).not_to_be_visible()
+    line.click()
+    expect(outcome.get_by_text("Whole error")).to_be_visible()
     assert faults_for_a_screen_reader(page) == []
 
 
@@ -278,7 +284,19 @@ def test_refused_run_names_its_setting_and_who_held_the_places(
         server.touch("full.0")
         server.run(children[0], "ended")
         expect(refusal).to_contain_text("Now 4 of 5 places are taken.")
-        expect(held.get_by_role("listitem").first).to_contain_text("over now")
+        expect(held.get_by_role("listitem").first).to_have_text("child-0 ran then, ✓ done now")
+        buttons = again.bounding_box()
+        assert buttons is not None
+        place = held.bounding_box()
+        assert place is not None
+        assert buttons["y"] + buttons["height"] <= place["y"], "what comes later is below"
+
+        def with_six(values: dict[str, Any]) -> None:
+            values["agents"]["defaults"]["subagents"]["maxChildrenPerAgent"] = 6
+
+        with server.configured(with_six):
+            expect(refusal).to_contain_text(re.compile(r"In force now, revision \d: 6\."))
+            expect(refusal).to_contain_text("Now 4 of 6 places are taken.")
         again.click()
         expect(page.get_by_role("heading", name="sixth")).to_be_focused()
         expect(page).not_to_have_url(re.compile(refused))
@@ -288,3 +306,25 @@ def test_refused_run_names_its_setting_and_who_held_the_places(
     for number in range(1, 5):
         server.touch(f"full.{number}")
         server.run(children[number], "ended")
+
+
+def test_refused_run_says_whether_it_would_be_allowed_now(page: Page, server: Server) -> None:
+    def only_main(values: dict[str, Any]) -> None:
+        values["agents"]["defaults"]["subagents"]["allowAgents"] = ["main"]
+
+    def with_coder(values: dict[str, Any]) -> None:
+        agents = values["agents"]["list"]
+        agents.append({**agents[0], "id": "coder", "default": False})
+
+    with server.configured(only_main):
+        refused = server.spawn(json.dumps([]), agentId="coder", label="coded").json()["runId"]
+        page.goto(f"/ui/run/{refused}")
+        refusal = page.get_by_role("region", name="Refusal")
+        expect(refusal).to_contain_text("Add the agent to the setting, or spawn an allowed one.")
+        expect(refusal).not_to_contain_text("In force now")
+    now = re.compile(r'In force now, revision \d: \["\*"\]')
+    expect(refusal).to_contain_text(now)
+    expect(refusal).to_contain_text("rule agent_unknown would refuse it now.")
+    with server.configured(with_coder):
+        expect(refusal).to_contain_text("it would be allowed now.")
+        expect(refusal).to_contain_text("The configuration has changed since: spawn it again.")

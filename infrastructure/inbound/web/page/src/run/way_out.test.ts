@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { wayOut } from './way_out'
+import { valueInForce, wayOut } from './way_out'
 
 const CHILDREN = '/agents/defaults/subagents/maxChildrenPerAgent'
 
@@ -27,6 +27,15 @@ test('an agent is added to the list of its requester', () => {
   expect(wayOut({ rule: 'allow_agents', compared: { ...compared, allowAgents: null } }, null)).toMatchObject({
     setting: 'agents.list[].subagents.allowAgents', value: undefined, change: null,
   })
+})
+
+test('the value in force is that of the agent, else of all', () => {
+  const refusal = { rule: 'allow_agents' as const, compared: { requesterAgentId: 'two', targetAgentId: 'coder', allowAgents: null, from: 'defaults' } }
+  const defaults = { subagents: { allowAgents: ['*'] } }
+  expect(valueInForce(refusal, { agents: { defaults } })).toEqual(['*'])
+  expect(valueInForce(refusal, { agents: { defaults, list: [{ id: 'Two', subagents: { allowAgents: ['a'] } }] } })).toEqual(['a'])
+  expect(valueInForce(refusal, { agents: {} })).toBeUndefined()
+  expect(valueInForce({ rule: 'thinking', compared: null }, { agents: { defaults } })).toBeUndefined()
 })
 
 test('a rule without a setting says the next step, and a choice says nothing', () => {

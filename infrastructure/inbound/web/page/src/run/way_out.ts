@@ -1,7 +1,7 @@
 // What can be done about a refused spawn: the setting that its rule compared, and the next step.
 
 import type { RuleView, RunSummary } from '../api/shapes'
-import type { Setting } from '../what_if/candidate'
+import { settingOf, valueAt, type Setting } from '../what_if/candidate'
 
 type Rule = NonNullable<RunSummary['rule']>
 type Refusal = Pick<RuleView, 'rule' | 'compared'>
@@ -87,6 +87,12 @@ function valuesOf({ rule, compared }: Refusal): [unknown, unknown] {
     return [compared['allowAgents'] ?? undefined, typeof target === 'string' ? [...listed, target] : undefined]
   }
   return [undefined, undefined]
+}
+
+/** Return the value that the setting of a refusal has in `content`, for the requester's agent if that has its own; undefined for none. */
+export function valueInForce(refusal: Refusal, content: unknown): unknown {
+  const places = ['agent', 'defaults'].map((from) => settingOf({ ...refusal, compared: { ...refusal.compared, from } }, content))
+  return places.map((pointer) => (pointer === null ? undefined : valueAt(content, pointer))).find((value) => value !== undefined)
 }
 
 /** Return `agents.list[1].subagents.allowAgents` for its JSON pointer. */
