@@ -256,6 +256,35 @@ def test_a_lane_shows_who_holds_a_slot_and_who_waits_for_one(window: Page, state
     expect(window.get_by_text("No runs are running or queued at this time.")).to_be_visible()
 
 
+@pytest.mark.parametrize(("width", "height"), [(390, 844), (720, 450)])
+def test_rows_of_a_narrow_window_say_all_without_scrolling_sideways(
+    window: Page, state: State, width: int, height: int
+) -> None:
+    window.set_viewport_size({"width": width, "height": height})
+    rows = {
+        "lanes": ("in-line", ("sleeper · in-line", "1 in line for a slot", FAMILY_NAME)),
+        f"announcements?after={state.first}": (
+            "child",
+            (
+                "writer · child",
+                "done",
+                re.compile("^gateway: "),
+                FAMILY_NAME,
+                re.compile(r"\d s|ago"),
+            ),
+        ),
+        f"log?runId={state.child}": ("Run ended", ("Run ended", "writer · child", "system")),
+    }
+    for path, (name, texts) in rows.items():
+        window.goto(f"/ui/{path}")
+        row = row_of(window, name).first
+        for text in texts:
+            expect(row.get_by_text(text).first).to_be_in_viewport(ratio=1)
+        grid = window.get_by_role("grid")
+        assert grid.evaluate("box => box.scrollWidth <= box.clientWidth"), path
+        assert faults_for_a_screen_reader(window) == []
+
+
 @pytest.mark.nightly
 def test_the_revision_in_force_is_marked_and_two_are_compared(window: Page, state: State) -> None:
     listed = state.server.http.get("/v1/config/revisions").json()["items"]

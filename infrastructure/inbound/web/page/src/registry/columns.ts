@@ -3,6 +3,7 @@
 import type { RunSummary } from '../api/shapes'
 import type { CsvColumn } from '../parts/download'
 import { tookMs } from '../parts/took'
+import type { Column } from '../parts/WindowedTable.svelte'
 
 export interface RunColumn {
   id: 'status' | 'agent' | 'label' | 'task' | 'requester' | 'elapsed' | 'tokens' | 'cost' | 'rule' | 'created' | 'ended' | 'run'
@@ -28,22 +29,16 @@ export const COLUMNS: readonly RunColumn[] = [
   { id: 'run', name: 'Run', width: '5.5rem', isDefault: false },
 ]
 
-type ShortColumn = Pick<RunColumn, 'id' | 'name' | 'width'> & { isBelow?: boolean }
+type ShortColumn = Pick<RunColumn, 'id' | 'name' | 'width'> & Pick<Column, 'isBelow' | 'widthAbove'>
 
-/** The default columns on a window that has no room for all of them: what a reader decides by. */
+/** The default columns on a window that has no room for all of them: what a reader decides by. On a phone
+ * the task or the error is on a second line. */
 export const SHORT_COLUMNS: readonly ShortColumn[] = [
-  { id: 'status', name: 'Status', width: '6rem' },
-  { id: 'label', name: 'Label or agent', width: 'minmax(7rem, 10rem)' },
-  { id: 'task', name: 'Task or error', width: 'minmax(11rem, 1fr)' },
-  { id: 'elapsed', name: 'Elapsed', width: '5.5rem' },
+  { id: 'status', name: 'Status', width: '6rem', widthAbove: '6.5rem' },
+  { id: 'label', name: 'Label or agent', width: 'minmax(7rem, 10rem)', widthAbove: 'minmax(5rem, 1fr)' },
+  { id: 'task', name: 'Task or error', width: 'minmax(11rem, 1fr)', isBelow: true },
+  { id: 'elapsed', name: 'Elapsed', width: '5.5rem', isBelow: true },
   { id: 'cost', name: 'Cost', width: '4.5rem' },
-]
-/** The same on a phone: the task or the error is on a second line. */
-export const TWO_LINE_COLUMNS: readonly ShortColumn[] = [
-  { id: 'status', name: 'Status', width: '6.5rem' },
-  { id: 'label', name: 'Run', width: 'minmax(5rem, 1fr)' },
-  { id: 'cost', name: 'Cost', width: '4.2rem' },
-  { id: 'task', name: 'Task or error', width: '0', isBelow: true },
 ]
 
 export const DEFAULT_COLUMNS = columnsText(COLUMNS.filter((column) => column.isDefault).map((column) => column.id))
