@@ -1,4 +1,4 @@
-"""A browser, and a server after a storm."""
+"""A browser, the servers that its windows look at, and windows of users who are signed in."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,8 +8,10 @@ from playwright.sync_api import Browser, Page
 
 from tests.support.page.browser import chromium, watched_context
 from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.databases import Databases
 from tests.support.servers.misconfigured_storm import StormRecord, blow, server_of_storm
-from tests.support.servers.server import Server
+from tests.support.servers.narrators import narrating
+from tests.support.servers.server import Server, serving
 
 
 @pytest.fixture(scope="package")
@@ -33,7 +35,21 @@ def storm(made_data_dir: Path) -> Iterator[tuple[Server, StormRecord]]:
 
 @pytest.fixture
 def window(browser: Browser, storm: tuple[Server, StormRecord]) -> Iterator[Page]:
-    """Yield a window of a signed-in user."""
+    """Yield a window on the server after the storm."""
     server, _ = storm
+    with watched_context(browser, server.url, token=server.token) as (context, _):
+        yield context.new_page()
+
+
+@pytest.fixture(scope="module")
+def server(databases: Databases) -> Iterator[Server]:
+    """Yield a server whose children say what a test tells them; a file may have another one."""
+    with serving(databases, narrating) as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser: Browser, server: Server) -> Iterator[Page]:
+    """Yield a window on the server of the file."""
     with watched_context(browser, server.url, token=server.token) as (context, _):
         yield context.new_page()

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.support.page.browser import faults_for_a_screen_reader, watched_context
+from tests.support.page.browser import faults_for_a_screen_reader
 from tests.support.servers.databases import Databases
-from tests.support.servers.narrators import narrate, narrating, said
+from tests.support.servers.narrators import entry, narrate, narrating, said
 from tests.support.servers.preloaded import ROOT
 from tests.support.servers.server import Server, serving
 
@@ -24,12 +24,6 @@ COMMAND_SECONDS_MAX = 30
 def server(databases: Databases) -> Iterator[Server]:
     with serving(databases, narrating) as running:
         yield running
-
-
-@pytest.fixture
-def page(browser: Browser, server: Server) -> Iterator[Page]:
-    with watched_context(browser, server.url, token=server.token) as (context, _):
-        yield context.new_page()
 
 
 def _run_in_shell(line: str, token: str) -> str:
@@ -47,10 +41,6 @@ def _run_in_shell(line: str, token: str) -> str:
         check=True,
     )
     return done.stdout
-
-
-def _entry(kind: str, **body: object) -> dict[str, object]:
-    return {"say": {"type": kind, **body}}
 
 
 def test_empty_server_shows_first_spawn(page: Page, server: Server) -> None:
@@ -73,7 +63,7 @@ def test_empty_server_shows_first_spawn(page: Page, server: Server) -> None:
 
 def test_tokens_and_cost_are_in_rows_sums_and_days(page: Page, server: Server) -> None:
     for tokens, label in ((500_000, "small"), (1_500_000, "large")):
-        usage = _entry("usage", inputTokens=tokens, outputTokens=1_000, model="acme/big")
+        usage = entry("usage", inputTokens=tokens, outputTokens=1_000, model="acme/big")
         run_id = narrate(server, said("hello"), usage, label=label)
         server.run(run_id, "ended")
     failed = server.accepted(task="no steps", label="broken")
@@ -125,10 +115,10 @@ def test_tool_call_of_a_running_run_unfolds(page: Page, server: Server) -> None:
     run_id = narrate(
         server,
         {"note": "up", "await": "up.go"},
-        _entry("tool", name="bash", input={"command": "ls -l\ncat notes"}, output="one\ntwo"),
-        _entry("progress", text="half of it"),
+        entry("tool", name="bash", input={"command": "ls -l\ncat notes"}, output="one\ntwo"),
+        entry("progress", text="half of it"),
         {"await": "up.more"},
-        _entry("usage", inputTokens=1_200, outputTokens=34, model="acme/big"),
+        entry("usage", inputTokens=1_200, outputTokens=34, model="acme/big"),
         {"await": "up.end"},
         label="tools",
     )

@@ -1,35 +1,15 @@
 """A running run on the page: its growing transcript, time, tokens and progress."""
 
 import re
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.support.page.browser import watched_context
-from tests.support.servers.databases import Databases
-from tests.support.servers.narrators import narrate, narrating, said
-from tests.support.servers.server import Server, serving
+from tests.support.servers.narrators import entry, narrate, said
+from tests.support.servers.server import Server
 from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
-
-
-@pytest.fixture(scope="module")
-def server(databases: Databases) -> Iterator[Server]:
-    with serving(databases, narrating) as running:
-        yield running
-
-
-@pytest.fixture
-def page(browser: Browser, server: Server) -> Iterator[Page]:
-    with watched_context(browser, server.url, token=server.token) as (context, _):
-        yield context.new_page()
-
-
-def entry(kind: str, **body: Any) -> dict[str, Any]:
-    return {"say": {"type": kind, **body}}
 
 
 def seconds(page: Page, words: str) -> float:

@@ -149,13 +149,14 @@ def test_theme_and_time_zone_are_remembered(browser: Browser, storm: Storm) -> N
     with watched_context(browser, server.url, token=server.token) as (context, _):
         page = context.new_page()
         page.goto("/ui/lanes")
-        page.get_by_role("button", name="Theme: system").click()
-        page.get_by_role("button", name="Theme: light").click()
         page.get_by_role("button", name="Account and settings").click()
         expect(page.get_by_role("group", name="Account")).to_contain_text("admin")
+        theme = page.get_by_role("group", name="Theme")
+        theme.get_by_role("radio", name="Dark").check()
         page.get_by_role("radio", name="UTC", exact=True).check()
         page.reload()
-        expect(page.get_by_role("button", name="Theme: dark")).to_be_visible()
+        page.get_by_role("button", name="Account and settings").click()
+        expect(theme.get_by_role("radio", name="Dark")).to_be_checked()
         assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "dark"
         open_moment(page)
         expect(page.get_by_label("Date and time (UTC)")).to_be_visible()

@@ -2,16 +2,14 @@
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.support.page.browser import faults_for_a_screen_reader, watched_context
-from tests.support.servers.databases import Databases
-from tests.support.servers.narrators import narrate, narrating, said
-from tests.support.servers.server import Server, serving
+from tests.support.servers.narrators import entry, narrate, said
+from tests.support.servers.server import Server
 from tests.support.tiers import nightly_but
 
 pytestmark = pytest.mark.server
@@ -20,21 +18,9 @@ SIZES = {"wide": (1440, 900), "phone": (390, 844), "zoom": (720, 450)}
 MARKDOWN = "The **high** tide:\n\n- `14:20`\n- 20:31"
 
 
-@pytest.fixture(scope="module")
-def server(databases: Databases) -> Iterator[Server]:
-    with serving(databases, narrating) as running:
-        yield running
-
-
-@pytest.fixture
-def page(browser: Browser, server: Server) -> Iterator[Page]:
-    with watched_context(browser, server.url, token=server.token) as (context, _):
-        yield context.new_page()
-
-
 def tool(name: str, **input_: Any) -> dict[str, Any]:
     call = {"name": name, "input": input_, "output": "one\ntwo", "durationMs": 2_300}
-    return {"say": {"type": "tool", **call}}
+    return entry("tool", **call)
 
 
 def test_new_entries_leave_reader_where_he_is(page: Page, server: Server) -> None:

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.support.page.browser import watched_context
 from tests.support.page.keyboard import Keyboard
 from tests.support.servers.preloaded import run_command
 from tests.support.servers.server import Server
@@ -31,12 +30,6 @@ def server(made_data_dir: Path) -> Iterator[Server]:
             result = run_command(*words, "--data-dir", str(running.data_dir))
             assert result.returncode == status_of_recording(words), result.stderr
         yield running
-
-
-@pytest.fixture
-def page(browser: Browser, server: Server) -> Iterator[Page]:
-    with watched_context(browser, server.url, token=server.token) as (context, _):
-        yield context.new_page()
 
 
 @pytest.mark.nightly

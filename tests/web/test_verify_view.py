@@ -38,12 +38,6 @@ def server(made_data_dir: Path) -> Iterator[Server]:
             yield server
 
 
-@pytest.fixture
-def window(browser: Browser, server: Server) -> Iterator[Page]:
-    with watched_context(browser, server.url, token=server.token) as (context, _):
-        yield context.new_page()
-
-
 @contextmanager
 def held(server: Server) -> Iterator[None]:
     """Block a verification that begins meanwhile in its middle."""
@@ -72,73 +66,73 @@ def verification(server: Server) -> dict[str, Any]:
     return wait_for("the verification to end", over)
 
 
-def test_a_log_is_verified_from_the_page_and_the_page_says_so(window: Page, server: Server) -> None:
-    window.goto("/ui/runs")
-    expect(window.get_by_role("heading", name="Runs")).to_be_visible()
-    window.keyboard.press("g")
-    window.keyboard.press("v")
-    expect(window.get_by_text("Not verified yet.")).to_be_visible()
+def test_a_log_is_verified_from_the_page_and_the_page_says_so(page: Page, server: Server) -> None:
+    page.goto("/ui/runs")
+    expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+    page.keyboard.press("g")
+    page.keyboard.press("v")
+    expect(page.get_by_text("Not verified yet.")).to_be_visible()
     head = server.http.get("/v1/log").json()
-    expect(window.get_by_text(f"{head['position']}:{head['chainHash']}")).to_be_visible()
-    start = window.get_by_role("button", name="Verify the log")
+    expect(page.get_by_text(f"{head['position']}:{head['chainHash']}")).to_be_visible()
+    start = page.get_by_role("button", name="Verify the log")
     with held(server):
         start.click()
-        expect(window.get_by_role("status").filter(has_text="is being verified")).to_be_visible()
-        progress = window.get_by_role("progressbar", name="How far the log was verified")
+        expect(page.get_by_role("status").filter(has_text="is being verified")).to_be_visible()
+        progress = page.get_by_role("progressbar", name="How far the log was verified")
         expect(progress).to_be_visible()
         expect(start).to_be_disabled()
-        expect(window.get_by_text("It continues when this page is closed.")).to_be_visible()
-        assert faults_for_a_screen_reader(window) == []
-    expect(window.get_by_role("heading", name="nothing differs")).to_be_visible()
-    expect(window.get_by_text(f"Verified: positions 1 to {head['position']}")).to_be_visible()
+        expect(page.get_by_text("It continues when this page is closed.")).to_be_visible()
+        assert faults_for_a_screen_reader(page) == []
+    expect(page.get_by_role("heading", name="nothing differs")).to_be_visible()
+    expect(page.get_by_text(f"Verified: positions 1 to {head['position']}")).to_be_visible()
     expect(progress).to_have_count(0)
     expect(start).to_be_enabled()
     assert server.log_command("verify").returncode == 0
-    expect(window.get_by_text("at a command")).to_be_visible()
-    earlier = window.get_by_role("region", name="Earlier verifications")
+    expect(page.get_by_text("at a command")).to_be_visible()
+    earlier = page.get_by_role("region", name="Earlier verifications")
     expect(earlier.get_by_role("row")).to_have_count(2)
 
 
-def test_the_first_difference_leads_to_its_place_in_the_log(window: Page, server: Server) -> None:
+def test_the_first_difference_leads_to_its_place_in_the_log(page: Page, server: Server) -> None:
     with damaged(server):
-        window.goto("/ui/verify")
-        window.get_by_role("button", name="Verify the log").click()
-        expect(window.get_by_role("heading", name="something differs")).to_be_visible()
+        page.goto("/ui/verify")
+        page.get_by_role("button", name="Verify the log").click()
+        expect(page.get_by_role("heading", name="something differs")).to_be_visible()
         found = verification(server)["difference"]
-        region = window.get_by_role("region", name="Verification", exact=True)
+        region = page.get_by_role("region", name="Verification", exact=True)
         expect(region).to_contain_text(found["text"])
         region.get_by_role("link", name=str(DAMAGED)).click()
-        expect(window).to_have_url(re.compile(rf"/ui/log\?at=pos:{DAMAGED}$"))
-        first = window.get_by_role("grid", name="Events").get_by_role("row").nth(1)
+        expect(page).to_have_url(re.compile(rf"/ui/log\?at=pos:{DAMAGED}$"))
+        first = page.get_by_role("grid", name="Events").get_by_role("row").nth(1)
         expect(first).to_contain_text(str(DAMAGED))
 
 
 @pytest.mark.nightly
-def test_one_under_way_is_stopped_from_the_page(window: Page, server: Server) -> None:
+def test_one_under_way_is_stopped_from_the_page(page: Page, server: Server) -> None:
     with held(server):
-        window.goto("/ui/verify")
-        window.get_by_role("button", name="Verify the log").click()
-        stop = window.get_by_role("button", name="Stop")
+        page.goto("/ui/verify")
+        page.get_by_role("button", name="Verify the log").click()
+        stop = page.get_by_role("button", name="Stop")
         stop.click()
-        expect(window.get_by_role("status").filter(has_text="It stops within")).to_be_visible()
+        expect(page.get_by_role("status").filter(has_text="It stops within")).to_be_visible()
         expect(stop).to_be_disabled()
-        expect(window.get_by_text("stopping")).to_be_visible()
+        expect(page.get_by_text("stopping")).to_be_visible()
     assert verification(server)["stopRequestedBy"] == "admin"
 
 
 @pytest.mark.nightly
 def test_in_the_past_the_head_is_that_of_then_and_nothing_is_begun(
-    window: Page, server: Server
+    page: Page, server: Server
 ) -> None:
     then = server.http.get("/v1/log", params={"at": "pos:5"}).json()
-    window.goto("/ui/verify?at=pos:5")
-    expect(window.get_by_text(f"5:{then['chainHash']}")).to_be_visible()
-    button = window.get_by_role("button", name="Verify the log (not in the past)")
+    page.goto("/ui/verify?at=pos:5")
+    expect(page.get_by_text(f"5:{then['chainHash']}")).to_be_visible()
+    button = page.get_by_role("button", name="Verify the log (not in the past)")
     expect(button).to_be_disabled()
-    expect(window.get_by_text("Verifications are shown as of now")).to_be_visible()
-    assert command_elsewhere(window, "Head of the log") == "spawnlog log head --at pos:5"
-    window.keyboard.press("l")
-    expect(window.get_by_role("button", name="Verify the log", exact=True)).to_be_enabled()
+    expect(page.get_by_text("Verifications are shown as of now")).to_be_visible()
+    assert command_elsewhere(page, "Head of the log") == "spawnlog log head --at pos:5"
+    page.keyboard.press("l")
+    expect(page.get_by_role("button", name="Verify the log", exact=True)).to_be_enabled()
 
 
 @pytest.mark.nightly

@@ -56,6 +56,11 @@ def narrate(server: Server, *steps: dict[str, Any], **body: Any) -> str:
     return server.accepted(task=json.dumps(steps), **body)
 
 
+def entry(kind: str, **body: Any) -> dict[str, Any]:
+    """Return a step that sends an entry of this type."""
+    return {"say": {"type": kind, **body}}
+
+
 def said(text: str) -> dict[str, Any]:
     """Return a step that sends this message."""
-    return {"say": {"type": "message", "role": "assistant", "text": text}}
+    return entry("message", role="assistant", text=text)
