@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -12,7 +13,12 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Request, Route, expect
 
-from tests.support.page.browser import faults_for_a_screen_reader, watched_context
+from tests.support.page.browser import (
+    color,
+    drawn_colors,
+    faults_for_a_screen_reader,
+    watched_context,
+)
 from tests.support.servers.configurations import agent
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.databases import Databases
@@ -253,6 +259,44 @@ def test_summary_is_asked_for_once_a_second(window: Page, day: Day) -> None:
     expect(figure(window, "spawned")).to_contain_text(str(before + BURST))
     seconds = time.monotonic() - began
     assert 0 < len(requests) <= seconds + 2, (requests, seconds)
+
+
+FITS = "document.documentElement.scrollWidth <= innerWidth"
+
+
+def add_yesterday(route: Route) -> None:
+    """Add a yesterday to a summary, on which all cost twice as much."""
+    answer = route.fetch()
+    summary = answer.json()
+    for usage in summary["spawned"]["usageByDay"][:]:
+        day = str(date.fromisoformat(usage["day"]) - timedelta(days=1))
+        cost = 2 * (usage["estimatedCostUsd"] or 0)
+        summary["spawned"]["usageByDay"].append(usage | {"day": day, "estimatedCostUsd": cost})
+    route.fulfill(response=answer, json=summary)
+
+
+def test_costs_of_several_days_are_drawn_and_said(window: Page) -> None:
+    window.goto("/ui/overview?period=7d")
+    expect(card(window, "Cost by agent")).to_be_visible()
+    days = window.get_by_role("slider", name="Cost by day")
+    expect(days).to_have_count(0)
+    window.route("**/v1/summary*", add_yesterday)
+    for scheme in ("light", "dark"):
+        window.emulate_media(color_scheme=scheme)
+        window.goto("/ui/overview?period=7d")
+        expect(days).to_have_attribute("aria-valuetext", re.compile(r": \$\d.*, main \$"))
+        assert color(window, "shade-0") in drawn_colors(days.locator("canvas"))
+    today = days.get_attribute("aria-valuetext") or ""
+    days.press("ArrowLeft")
+    expect(days).not_to_have_attribute("aria-valuetext", today)
+    yesterday = days.get_attribute("aria-valuetext") or ""
+    costs = [float(re.findall(r"\$([\d.]+)", text)[0]) for text in (today, yesterday)]
+    assert costs[1] == pytest.approx(2 * costs[0], abs=0.02)
+    assert faults_for_a_screen_reader(window) == []
+    window.set_viewport_size({"width": 390, "height": 844})
+    wait_for("a chart that fits", lambda: window.evaluate(FITS))
+    card(window, "Cost by agent").get_by_role("link", name=yesterday[:6]).click()
+    expect(window).to_have_url(re.compile(r"/ui/runs\?since=.*&until="))
 
 
 def test_empty_server_is_filled_by_the_form(empty: tuple[Server, Page]) -> None:

@@ -2,15 +2,17 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
-from tests.support.page.browser import watched_context
+from tests.support.page.browser import color, drawn_colors, watched_context
 from tests.support.page.header import press_step, sign_out, write_moment
 from tests.support.servers.misconfigured_storm import StormRecord
 from tests.support.servers.server import Server
 from tests.support.tiers import nightly_but
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.server
 Storm = tuple[Server, StormRecord]
@@ -188,3 +190,17 @@ def test_signing_in_shows_what_the_address_says_then(window: Page, storm: Storm)
     window.get_by_label("Token").fill(storm[0].token)
     window.get_by_role("button", name="Sign in").click()
     expect(window.get_by_role("heading", name="Log")).to_be_visible()
+
+
+def has(canvas: Locator, wanted: str) -> bool:
+    return wanted in drawn_colors(canvas)
+
+
+def test_bar_draws_load_refusals_and_labels(window: Page) -> None:
+    window.goto("/ui/runs")
+    bar = window.get_by_role("region", name="Time", exact=True).locator("canvas")
+    for scheme in ("light", "dark"):
+        window.emulate_media(color_scheme=scheme)
+        for name in ("load", "state-refused", "quiet"):
+            wanted = color(window, name)
+            wait_for(f"{name} in {scheme}", partial(has, bar, wanted))

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 
 from tests.support.servers.preloaded import ROOT
 
@@ -138,6 +138,39 @@ def faults_for_a_screen_reader(page: Page, *rules: str) -> list[str]:
         for fault in found["violations"]
         for node in fault["nodes"]
     ]
+
+
+def color(page: Page, name: str) -> str:
+    """Return a color of the style sheet, by its custom property without `--`: `rgb(0, 90, 158)`."""
+    found: str = page.evaluate(
+        """name => {
+  const probe = document.body.appendChild(document.createElement('span'))
+  probe.style.color = `var(--${name})`
+  const { color } = getComputedStyle(probe)
+  probe.remove()
+  return color
+}""",
+        name,
+    )
+    return found
+
+
+def drawn_colors(canvas: Locator) -> set[str]:
+    """Return the colors of all opaque pixels of a canvas, as `color` does."""
+    found: list[str] = canvas.evaluate(
+        """canvas => {
+  const { width, height } = canvas
+  // Chromium warns if the canvas of the page itself is read more than once.
+  const copy = new OffscreenCanvas(width, height).getContext('2d', { willReadFrequently: true })
+  copy.drawImage(canvas, 0, 0)
+  const { data } = copy.getImageData(0, 0, width, height)
+  const colors = new Set()
+  for (let i = 0; i < data.length; i += 4)
+    if (data[i + 3] === 255) colors.add(`rgb(${data.slice(i, i + 3).join(', ')})`)
+  return [...colors]
+}"""
+    )
+    return set(found)
 
 
 def picture(page: Page, folder: Path, name: str) -> Path:

@@ -20,9 +20,13 @@ class Preferences {
   #theme = $state<Theme>(stored(THEME_KEY, THEMES))
   #zone = $state<Zone>(stored(ZONE_KEY, ZONES))
   #range = $state<Range>(stored(RANGE_KEY, RANGES))
+  #isSystemDark = $state(false)
 
   constructor() {
     this.#applyTheme()
+    const system = matchMedia('(prefers-color-scheme: dark)')
+    this.#isSystemDark = system.matches
+    system.addEventListener('change', () => (this.#isSystemDark = system.matches))
     // Another tab of this browser has changed a setting.
     addEventListener('storage', (event) => {
       if (event.key === THEME_KEY || event.key === null) this.#theme = stored(THEME_KEY, THEMES)
@@ -39,6 +43,11 @@ class Preferences {
     this.#theme = theme
     localStorage.setItem(THEME_KEY, theme)
     this.#applyTheme()
+  }
+
+  /** Whether the page is dark now. A canvas that reads it is drawn again in the other colors. */
+  get isDark(): boolean {
+    return this.#theme === 'system' ? this.#isSystemDark : this.#theme === 'dark'
   }
 
   get zone(): Zone {

@@ -28,13 +28,19 @@ export function stateColor(state: State): string {
 
 /** Return the colors as a canvas takes them, in the theme of this moment. */
 export function stateColors(): Record<State, string> {
+  return colors(Object.fromEntries(STATES.map((state) => [state, `state-${state}`])) as Record<State, string>)
+}
+
+/** Return colors of the style sheet as a canvas takes them, in the theme of this moment.
+ * `names` are those of custom properties, without `--`. */
+export function colors<Name extends string>(names: Record<Name, string>): Record<Name, string> {
   const probe = document.createElement('span')
   document.body.append(probe)
   const computed = getComputedStyle(probe)
-  const colors = STATES.map((state) => {
-    probe.style.color = stateColor(state)
-    return [state, computed.color]
+  const found = Object.entries<string>(names).map(([name, property]) => {
+    probe.style.color = `var(--${property})`
+    return [name, computed.color]
   })
   probe.remove()
-  return Object.fromEntries(colors) as Record<State, string>
+  return Object.fromEntries(found) as Record<Name, string>
 }
