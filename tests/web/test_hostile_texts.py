@@ -84,7 +84,7 @@ VIEWS = {
     "lanes": "holds a slot",
     "configuration": VISIBLE,
     "what-if?try=text": "Begin again",
-    "log": "Webhook redriven",
+    "log": "asked again",
 }
 
 

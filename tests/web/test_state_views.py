@@ -180,6 +180,13 @@ def test_what_is_parked_is_sent_again_with_a_reason(window: Page, state: State) 
     dialog.get_by_role("button", name="Redeliver 1").click()
     failed = window.get_by_text("1 announcement sent again: 0 delivered, 1 failed again (HTTP 500)")
     expect(failed).to_be_visible()
+    history = window.context.new_page()
+    history.goto(f"/ui/run/{state.child}?part=history")
+    again = history.get_by_role("listitem").filter(has_text="Delivery to gateway asked again")
+    expect(again).to_have_text(
+        [re.compile("by admin: perhaps now"), re.compile("by admin: and now")]
+    )
+    history.close()
     state.outside.replies("gateway", Reply(204))
     all_again.click()
     dialog.get_by_label("Reason").fill("it is back")
@@ -195,6 +202,22 @@ def test_what_is_parked_is_sent_again_with_a_reason(window: Page, state: State) 
     expect(gateway).to_contain_text("Failed: gave up after 1 attempt")
     for name in ("Redeliver (not in the past)", "Redeliver 1 … (not in the past)"):
         expect(window.get_by_role("button", name=name)).to_be_disabled()
+
+
+def test_history_says_of_a_delivery_what_the_log_says(window: Page, state: State) -> None:
+    window.goto(f"/ui/run/{state.child}?part=history")
+    events = window.get_by_role("list", name="Events of the run").get_by_role("listitem")
+    for name in ("Delivery to gateway", "Hook subagentSpawned"):
+        text = f"{name} attempted: attempt 1 failed, HTTP 500"
+        expect(events.filter(has_text=text).first).to_be_visible()
+        parked = events.filter(has_text=f"{name} parked: after 1 attempt: HTTP 500").first
+        expect(parked).to_be_visible()
+        expect(parked.get_by_role("group")).to_have_count(0)
+    expect(events.filter(has_text="Run started")).to_contain_text("fields changed")
+    expect(events.filter(has_text="No field")).to_have_count(0)
+    window.goto(f"/ui/log?runId={state.child}")
+    parked = row_of(window, "Delivery to gateway parked after 1 attempt: HTTP 500").last
+    expect(parked).to_be_visible()
 
 
 def test_a_parked_hook_is_called_again_with_a_reason(window: Page, state: State) -> None:
@@ -273,7 +296,10 @@ def test_rows_of_a_narrow_window_say_all_without_scrolling_sideways(
                 re.compile(r"\d s|ago"),
             ),
         ),
-        f"log?runId={state.child}": ("Run ended", ("Run ended", "writer · child", "system")),
+        f"log?types=RunEnded&runId={state.child}": (
+            "Run ended",
+            ("Run ended", "writer · child", "system"),
+        ),
     }
     for path, (name, texts) in rows.items():
         window.goto(f"/ui/{path}")

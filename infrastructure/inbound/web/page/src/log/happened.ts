@@ -31,26 +31,42 @@ function member(payload: Payload, name: string): Payload {
   return typeof value === 'object' && value !== null ? (value as Payload) : {}
 }
 
-/** Return who asked and whether a reason was recorded. A list of events holds no texts. */
-function askedBy({ by, reason }: Payload): Fact[] {
-  return [named('by', by), typeof reason === 'object' && reason !== null ? 'with a reason' : null]
+/** What is known of an event beside it. A list of events holds no texts. */
+export interface Known {
+  texts?: Partial<Record<'error' | 'reason', string | null>> | undefined
+  /** Why the attempt before a parked effect failed. */
+  cause?: string | undefined
 }
 
-function attempted({ name, attempt, statusCode, outcome, error, retryAfterSeconds: pause }: Payload): Fact[] {
-  const hasFailed = pause !== null || error !== null
+/** Return who asked, and the reason, or that one was recorded. */
+function askedBy({ by, reason }: Payload, { texts }: Known): Fact[] {
+  const text = plain(texts?.reason)
+  return text !== null ? [`${named('by', by) ?? ''}: ${text}`] : [named('by', by), typeof reason === 'object' && reason !== null ? 'with a reason' : null]
+}
+
+const isFailed = ({ error, retryAfterSeconds }: Payload): boolean => (error ?? null) !== null || (retryAfterSeconds ?? null) !== null
+
+function attempted(payload: Payload, { texts }: Known): Fact[] {
+  const { attempt, statusCode, outcome, retryAfterSeconds: pause } = payload
+  const hasFailed = isFailed(payload)
   return [
-    plain(name), named('attempt', attempt), plain(outcome) ?? (hasFailed ? 'failed' : 'done'), named('HTTP', statusCode),
-    typeof pause === 'number' ? `again in ${duration(1_000 * pause)}` : null,
+    `attempt ${String(attempt)}${typeof outcome === 'string' ? `, ${outcome.replaceAll('_', ' ')}` : hasFailed ? ' failed' : ' done'}`,
+    named('HTTP', statusCode) ?? plain(hasFailed ? texts?.error : null), typeof pause === 'number' ? `again in ${duration(1_000 * pause)}` : null,
   ]
 }
 
-const FACTS: Partial<Record<EventType, (payload: Payload) => Fact[]>> = {
+function parked({ attempts, reason }: Payload, { cause }: Known): Fact[] {
+  const after = `after ${counted(Number(attempts), 'attempt')}`
+  return cause !== undefined ? [`${after}: ${cause}`] : [after, reason === 'attempts' ? null : (plain(reason)?.replaceAll('_', ' ') ?? null)]
+}
+
+const FACTS: Partial<Record<EventType, (payload: Payload, known: Known) => Fact[]>> = {
   AgentOverridden: (of) => [`${String(of['fromAgentId'])} → ${String(of['toAgentId'])}`],
   ChildAdmitted: (of) => [typeof of['activeChildren'] === 'number' ? `child ${of['activeChildren'] + 1} of at most ${String(of['maxChildren'])}` : null],
   ConfigurationActivated: (of) => [named('revision', of['revision']), named('by', of['activatedBy']), named('from', of['source'])],
   EffectAttempted: attempted,
-  EffectParked: (of) => [plain(of['name']), `gave up after ${counted(Number(of['attempts']), 'attempt')}`],
-  EffectRedriven: (of) => [plain(of['name']), ...askedBy(of)],
+  EffectParked: parked,
+  EffectRedriven: askedBy,
   PreparationStarted: (of) => [named('agent', of['agentId'])],
   RunAnnounced: (of) => [plain(of['status']), of['disposition'] === 'inbox' ? 'to the inbox' : plain(of['disposition']), plain(of['reason'])],
   RunClaimed: (of) => [typeof of['laneRunning'] === 'number' && of['laneWidth'] ? `slot ${of['laneRunning'] + 1} of ${String(of['laneWidth'])}` : 'taken over'],
@@ -79,16 +95,37 @@ function others(payload: Payload): Fact[] {
     .slice(0, FACTS_MAX)
 }
 
-/** Return the words of an event: `Run queued`; of an effect with its kind, as in `Webhook parked`. */
+const EFFECTS: Record<string, string> = { EffectAttempted: 'attempted', EffectParked: 'parked', EffectRedriven: 'asked again' }
+const SUBJECTS: Record<string, string> = { webhook: 'Delivery to', hook: 'Hook', undo: 'Undo of' }
+
+/** Return the words of a type of event: `Run queued`. */
+export function typeWords(type: string): string {
+  return EFFECTS[type] === undefined ? wordsOf(type) : `Delivery, hook or undo ${EFFECTS[type]}`
+}
+
+/** Return the words of an event: `Run queued`; of an effect with its name, as in `Delivery to crm parked`. */
 function what({ type, payload }: Pick<EventView, 'type' | 'payload'>): string {
-  const words = wordsOf(type)
-  const kind = payload['kind']
-  return words.startsWith('Effect ') && typeof kind === 'string' ? visible(wordsOf(kind) + words.slice('Effect'.length)) : words
+  const { kind, name } = payload
+  const subject = typeof kind === 'string' && typeof name === 'string' ? SUBJECTS[kind] : undefined
+  return EFFECTS[type] === undefined || subject === undefined ? typeWords(type) : visible(`${subject} ${String(name)} ${EFFECTS[type]}`)
+}
+
+/** Return why the last attempt before each parked effect failed, such as `HTTP 500`, by the position of the event. */
+export function causesOf(events: readonly Pick<EventView, 'position' | 'type' | 'runId' | 'payload'>[]): Map<number, string> {
+  const last = new Map<string, string>()
+  const causes = new Map<number, string>()
+  for (const { position, type, runId, payload } of events.filter((one) => one.type in EFFECTS).sort((one, other) => one.position - other.position)) {
+    const key = JSON.stringify([runId, payload['kind'], payload['name']])
+    if (type === 'EffectAttempted' && isFailed(payload)) last.set(key, named('HTTP', payload['statusCode']) ?? 'no answer')
+    else if (type === 'EffectParked' && last.has(key) && ['attempts', 'refused'].includes(String(payload['reason']))) causes.set(position, last.get(key)!)
+    else last.delete(key)
+  }
+  return causes
 }
 
 /** Return what happened: `Run queued`, and `lane subagent, depth 1`. */
-export function happened(event: Pick<EventView, 'type' | 'payload'>): { what: string; facts: string } {
-  const facts = (FACTS[event.type as EventType] ?? others)(event.payload)
+export function happened(event: Pick<EventView, 'type' | 'payload'>, known: Known = {}): { what: string; facts: string } {
+  const facts = (FACTS[event.type as EventType] ?? others)(event.payload, known)
   return { what: what(event), facts: visible(facts.filter((fact) => fact !== null).join(', ').slice(0, FACT_CHARS_MAX)) }
 }
 
