@@ -48,15 +48,15 @@ export function wayText({ state, attempts, parkedFor, statusCode }: DeliveryView
   return `Failed: gave up after ${counted(attempts, 'attempt')}`
 }
 
-/** Return the deliveries of an announcement in one line, what failed first: `crm: Failed: …; chat, ops: Delivered`;
- * in short without the cause. */
+/** Return the deliveries of an announcement in one line, what failed first: `crm: Failed: …; chat, ops: Delivered`. In
+ * short only what is worst, without the cause: `crm: Failed`. */
 export function waysText(deliveries: DeliveryView[], isShort = false): string {
   const order: Record<DeliveryView['state'], number> = { parked: 0, due: 1, delivered: 2 }
   const sorted = [...deliveries].sort((one, other) => order[one.state] - order[other.state])
   const textOf = (one: DeliveryView): string => (isShort ? SHORT[one.state] : wayText(one))
   const webhooks = new Map<string, string[]>()
   for (const one of sorted) webhooks.set(textOf(one), [...(webhooks.get(textOf(one)) ?? []), visible(one.webhook)])
-  return [...webhooks].map(([text, names]) => `${names.join(', ')}: ${text}`).join('; ')
+  return [...webhooks].slice(0, isShort ? 1 : undefined).map(([text, names]) => `${names.join(', ')}: ${text}`).join('; ')
 }
 
 /** The webhooks that it can be sent to again. What was erased cannot. */
