@@ -33,7 +33,7 @@ from application.queries import (
 from application.queries.changes import compare, diff, history
 from application.queries.operation import Operation
 from application.queries.search import find
-from application.queries.timeline import bars, histogram, moments, tree
+from application.queries.timeline import bars, histogram, moments, tree, usage
 from application.queries.what_if import ask
 
 MODULES: tuple[ModuleType, ...] = (
@@ -50,6 +50,7 @@ MODULES: tuple[ModuleType, ...] = (
     yielding,
     sessions,
     tree,
+    usage,
     transcript,
     inbox,
     announcements,

@@ -643,7 +643,7 @@ async def _position_of(services: QueryServices, run: Run, version: int) -> int:
     """Return the position of the run's event with this version."""
     until = await services.work.log.head()
     events = await events_of_run(services, run.run_id, after=0, until=until, count=version)
-    return events[-1].envelope.position
+    return events[version - 1].envelope.position
 
 
 async def _visible_respawns(

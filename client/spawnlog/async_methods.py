@@ -96,6 +96,7 @@ if TYPE_CHECKING:
         TranscriptEntryView,
         TranscriptProvidedAnswer,
         TranscriptView,
+        TreeUsageListView,
         VerificationStartView,
         VerificationStopView,
         WhatIfFailureView,
@@ -1545,6 +1546,40 @@ class AsyncMethods(AsyncSender):
                 "until": until,
             },
             "TimelineView",
+        )
+        return (await self.answer(request)).value
+
+    async def list_tree_usage(
+        self,
+        tree: Sequence[str],
+        *,
+        at: str | datetime | None = None,
+        min_position: int | None = None,
+    ) -> TreeUsageListView:
+        """Sum tokens and cost of several trees.
+
+        Returns the number of runs that the token may see in each tree, with their tokens and
+        cost. Of each tree the newest 10,000 runs are counted (5,000 for a token that may not
+        see all sessions). Running runs count with their usage so far: the newest 500 of all
+        these trees. A session that was spawned is not a root and has no runs of a tree.
+
+        Args:
+            tree: Root session of a tree: a session key, a session id, or `current`
+                (repeatable, 50 at most).
+            at: Return the state as of this moment: pos:18342, an RFC 3339 instant with an
+                offset such as 2026-03-01T09:00:00Z, a time ago such as 12h or -12h (ms, s, m,
+                h, d or w), or a stage of a run such as run:reviewer@started. A run is named
+                by its id, by 8 or more of the first characters of its id, or by its label.
+                Default: now.
+            min_position: Return a state at or after this log position, such as one
+                returned by another server. 503 if this server does not reach it within one
+                second.
+        """
+        request: Request[TreeUsageListView] = read_request(
+            "listTreeUsage",
+            path_of("trees", "usage"),
+            {"tree": tree, "at": at, "minPosition": min_position},
+            "TreeUsageListView",
         )
         return (await self.answer(request)).value
 

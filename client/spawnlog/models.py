@@ -1314,6 +1314,23 @@ class TreeRunView(AnswerModel):
     estimated_cost_usd: float | None
 
 
+class TreeUsageView(AnswerModel):
+    """
+    Runs, tokens and cost of the tree below one root session, `tree`. `running_not_summed` and
+    `counted_to` are as in totals of runs.
+    """
+
+    runs: int
+    input_tokens: int
+    output_tokens: int
+    estimated_cost_usd: float | None
+    models: int
+    unpriced_models: int
+    tree: str
+    running_not_summed: int
+    counted_to: int | None
+
+
 class UsageTotalsView(AnswerModel):
     """
     A number of runs, with their tokens and estimated cost. A run that was running counts with
@@ -2283,6 +2300,15 @@ class TreeNodeView(AnswerModel):
     children_cut: bool
     refused: list[RefusedRunView]
     refused_cut: bool
+
+
+class TreeUsageListView(AnswerModel):
+    """
+    Usage of trees, in the order of the request. Trees without runs that the token may see are
+    omitted.
+    """
+
+    items: list[TreeUsageView]
 
 
 class VerificationStartView(AnswerModel):

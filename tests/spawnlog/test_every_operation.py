@@ -34,7 +34,7 @@ CHANGING = {
 }
 """Operations whose second answer differs from the first one, and why."""
 SAME_TWICE = [operation for operation in OPERATIONS if operation.name not in CHANGING]
-NAMES = {"from": "pos:0", "to": "pos:1", "when": "running > 0"}
+NAMES = {"from": "pos:0", "to": "pos:1", "when": "running > 0", "tree": ["agent:main:main"]}
 """Values of required parameters."""
 QUIET_SECONDS_MAX = 20.0
 """Longest wait for a moment in which nothing happens on the server."""

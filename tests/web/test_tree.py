@@ -366,6 +366,22 @@ def test_tree_is_stopped_as_a_whole(browser: Browser, fleet: Server) -> None:
     assert (stopped["status"], stopped["outcome"]) == ("stopped", "stopped")
 
 
+def test_costs_of_trees_in_sight_are_one_request(browser: Browser, fleet: Server) -> None:
+    for number in range(4):
+        requester = {"sessionKey": f"agent:main:cost-{number}"}
+        fleet.run(narrate(fleet, usage(500_000), requester=requester), "ended")
+    with watched_context(browser, fleet.url, token=fleet.token) as (context, _):
+        page = context.new_page()
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto("/ui/tree")
+        for number in range(4):
+            row = page.get_by_role("grid").get_by_role("row").filter(has_text=f"cost-{number}")
+            expect(row.get_by_text("$1.00")).to_be_visible()
+    assert sum("/v1/trees/usage?" in url for url in asked) == 1
+    assert not [url for url in asked if "totals=true" in url]
+
+
 @pytest.mark.nightly
 def test_token_without_control_sees_no_stop(browser: Browser, fleet: Server) -> None:
     run = narrate(fleet, label="seen", requester={"sessionKey": "agent:main:seen"})

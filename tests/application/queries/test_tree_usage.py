@@ -1,16 +1,25 @@
 """A tree has the tokens and cost of each node, and their sums from the leaves up."""
 
+from typing import Any
+
 import pytest
 
 from application.ports.runtimes import TranscriptEntry
+from application.queries.access import Caller
 from application.queries.services import QueryServices
 from application.queries.timeline.tree import GetSessionTree, TreeNodeView, get_session_tree
+from application.queries.timeline.usage import (
+    ListTreeUsage,
+    TreeUsageView,
+    list_tree_usage,
+)
 from domain.run.facts import ModelUsage, Usage
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.query_services import caller
 from tests.support.builders.storytelling import ROOT
 from tests.support.servers.running_log import RunningLog
 
+READER = caller("read")
 TASK = "count the boats " * 20
 
 
@@ -70,6 +79,34 @@ async def test_running_runs_are_summed_so_far(
     await family.begin("later")
     then = await _tree(services, await services.work.log.head())
     assert then.total.input_tokens == 47
+
+
+async def test_usage_of_trees_is_that_of_each_tree(
+    services: QueryServices, family: LoggedFamily
+) -> None:
+    other = LoggedFamily(family.log, root="agent:main:other", first=900)
+    await other.begin("alone")
+    run = other.run("alone")
+    used = TranscriptEntry("usage", {"inputTokens": 7, "outputTokens": 1, "model": "m"})
+    assert await services.transcripts.append(run.run_id, run.epoch, 1, [used])
+    await family.end("below", usage=_usage(100, 0.25))
+
+    async def usage(by: Caller = READER, **query: Any) -> list[TreeUsageView]:
+        trees = ("agent:main:other", ROOT, "agent:main:nobody")
+        asked = ListTreeUsage.model_validate({"tree": trees, **query})
+        return (await list_tree_usage(services, by, asked)).view.items
+
+    found = await usage()
+    assert [(one.tree, one.runs, one.input_tokens) for one in found] == [
+        ("agent:main:other", 1, 7), (ROOT, 3, 100),
+    ]  # fmt: skip
+    assert [one.running_not_summed for one in found] == [0, 0]
+    assert [one.estimated_cost_usd for one in found] == [None, 0.25]
+    assert await usage(at="pos:1") == []
+    theirs = await usage(caller("read", session="agent:main:other"))
+    assert [(one.tree, one.runs) for one in theirs] == [("agent:main:other", 1)]
+    child = caller("read", session=family.key("below"), run_id=family.id("below"))
+    assert [(one.tree, one.runs) for one in await usage(child)] == [(ROOT, 1)]
 
 
 async def test_rows_of_a_tree_have_their_texts(

@@ -22,9 +22,10 @@ from application.queries.paging import LIMIT_MAX
 from application.queries.revisions import ListRevisions
 from application.queries.runs import GetRun, GetRunTranscript, ListRunEvents, ListRuns
 from application.queries.services import QueryServices
-from application.queries.timeline import bars, tree
+from application.queries.timeline import bars, tree, usage
 from application.queries.timeline.bars import ListTimeline
 from application.queries.timeline.tree import GetSessionTree
+from application.queries.timeline.usage import ListTreeUsage
 from application.queries.views.view import Answer, View
 
 EVERYTHING = Caller(actor=SYSTEM, scopes=ALL_SCOPES, patterns=("*",))
@@ -58,6 +59,9 @@ OF_SESSIONS: Mapping[str, Question] = {
     "getSession": lambda to, by, key, at: sessions.get_session(to, by, key, ReadAsOf(at=at)),
     "getSessionTree": lambda to, by, key, at: tree.get_session_tree(
         to, by, key, GetSessionTree(at=at)
+    ),
+    "listTreeUsage": lambda to, by, key, at: usage.list_tree_usage(
+        to, by, ListTreeUsage(trees=(key,), at=at)
     ),
     "listAnnouncements": lambda to, by, key, at: inbox.list_announcements(
         to, by, key, ListAnnouncements(at=at)

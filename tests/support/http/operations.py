@@ -10,6 +10,7 @@ QUERIES: Mapping[str, Mapping[str, str]] = {
     "findEvents": {"types": "RunEnded"},
     "getDiff": {"from": "pos:0", "to": "pos:1"},
     "compareRuns": {"with": "{runId}"},
+    "listTreeUsage": {"tree": "{key}"},
 }
 """Required query parameters."""
 BODIES: Mapping[str, Mapping[str, Any]] = {

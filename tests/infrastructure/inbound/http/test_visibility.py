@@ -143,7 +143,8 @@ REFUSED: Mapping[Outcome, str] = {
         countEvents countEvents?tree findEvents findEvents?session getDiff""",
     NOT_FOUND: """listAgents listAgents?at listAgents?requester listRuns?at listLedger?at
         listEvents?at listEvents?runId countEvents?runId findEvents?runId listTimeline?at
-        getDiff?runId getDiff?session getDiff?tree listLanes?at""",
+        getDiff?runId getDiff?session getDiff?tree listLanes?at
+        listTreeUsage?at""",
     (409, "no_announcement"): "redriveAnnouncements",
 }
 """Requests about a session or run of others, by outcome; other requests show nothing."""

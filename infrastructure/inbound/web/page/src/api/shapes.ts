@@ -1236,6 +1236,22 @@ export interface TreeRunView {
   estimatedCostUsd: number | null
 }
 
+export interface TreeUsageListView {
+  items: TreeUsageView[]
+}
+
+export interface TreeUsageView {
+  runs: number
+  inputTokens: number
+  outputTokens: number
+  estimatedCostUsd: number | null
+  models: number
+  unpricedModels: number
+  tree: string
+  runningNotSummed: number
+  countedTo: number | null
+}
+
 export interface UsageTotalsView {
   runs: number
   inputTokens: number
@@ -1372,6 +1388,7 @@ export const ROUTES = {
   listRunEvents: 'GET /v1/runs/{runId}/events',
   listRuns: 'GET /v1/runs',
   listTimeline: 'GET /v1/timeline',
+  listTreeUsage: 'GET /v1/trees/usage',
   redriveAnnouncement: 'POST /v1/announcements/{id}/redrive',
   redriveAnnouncements: 'POST /v1/announcements/redrive',
   respawn: 'POST /v1/runs/{runId}/respawn',
@@ -1588,6 +1605,11 @@ export interface Parameters {
     tree?: string | null
     until?: string | null
   }
+  listTreeUsage: {
+    at?: string | null
+    minPosition?: number | null
+    tree: string | string[]
+  }
   redriveAnnouncement: {
     id: string
   }
@@ -1655,6 +1677,7 @@ export interface Answers {
   listRunEvents: RunEventListView
   listRuns: RunListView
   listTimeline: TimelineView
+  listTreeUsage: TreeUsageListView
   redriveAnnouncement: RedrivenAnswer
   redriveAnnouncements: RedrivenManyAnswer
   respawn: AcceptedSpawn
