@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { readMoment } from './moment_text'
+import { readMoment, writtenMoment } from './moment_text'
 
 const NOW = Date.parse('2026-11-26T12:13:02Z')
 const read = (text: string, timeZone = 'UTC', now = NOW): ReturnType<typeof readMoment> => readMoment(text, { now, timeZone, head: 2_379 })
@@ -54,4 +54,11 @@ describe('a moment in writing', () => {
     expect(read('a\u202eb').problem).toContain('"a⟨202E⟩b"')
     expect(read('x'.repeat(500)).problem!.length).toBeLessThan(180)
   })
+})
+
+test.each([
+  ['2026-11-28T00:00:00Z', 'UTC', '2026-11-28 00:00'], ['2026-11-28T00:00:00Z', 'Asia/Tokyo', '2026-11-28 09:00'], ['2026-11-28T08:15:30.250+01:00', 'UTC', '2026-11-28 07:15:30'],
+  ['yesterday 18:00', 'UTC', 'yesterday 18:00'], ['1h', 'UTC', '1h'], ['pos:12', 'UTC', 'pos:12'], ['2026-13-41T09:00:00Z', 'UTC', '2026-13-41T09:00:00Z'], ['', 'UTC', ''],
+])('an address has %s, a field in %s has %s', (text, timeZone, written) => {
+  expect(writtenMoment(text, timeZone)).toBe(written)
 })

@@ -1,7 +1,7 @@
 // A moment as people write it, read as one that the server understands.
 
 import { count, visible } from '../parts/text'
-import { instantOf, wallTime, type WallTime } from './zone'
+import { dateAndTime, instantOf, wallTime, type WallTime } from './zone'
 
 export interface MomentContext {
   /** What the clock of the log says, in milliseconds. */
@@ -13,6 +13,9 @@ export interface MomentContext {
 
 /** The moment for the server, null for live; or why the text is none. */
 export type ReadMoment = { at: string | null; problem: null } | { at: null; problem: string }
+
+/** Examples of what `readMoment` reads. */
+export const MOMENT_FORMS = '18:00, yesterday 18:00, 2026-11-25 18:00, 20 min ago, a position such as 120, or run:NAME@refused'
 
 const DAY_MS = 86_400_000
 const SHOWN_CHARS_MAX = 60
@@ -38,6 +41,12 @@ export function readMoment(text: string, { now, timeZone, head }: MomentContext)
   const instant = timeToday(written, now, timeZone) ?? dayAndTime(written, now, timeZone)
   if (instant !== null) return found(new Date(instant).toISOString().replace('.000Z', 'Z'))
   return { at: null, problem: notUnderstood(text.trim(), now, timeZone) }
+}
+
+/** Return a moment of the address as people write it: an instant as `2026-11-28 18:00` of the zone, anything else as it is. */
+export function writtenMoment(text: string, timeZone: string): string {
+  const instant = INSTANT.test(text) ? Date.parse(text.replace(' ', 'T')) : NaN
+  return Number.isNaN(instant) ? text : dateAndTime(instant, timeZone).replace(/:00$/, '')
 }
 
 function found(at: string | null): ReadMoment {
