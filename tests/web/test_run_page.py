@@ -179,6 +179,21 @@ def test_outcome_comes_first_and_tabs_remember(page: Page, server: Server) -> No
     assert faults_for_a_screen_reader(page) == []
 
 
+def test_run_whose_texts_were_erased_says_so(browser: Browser, server: Server) -> None:
+    run_id = narrate(server, said("a secret"), label="forgotten")
+    server.run(run_id, "announced")
+    server.erase_session(server.run(run_id)["sessionId"])
+    with watched_context(browser, server.url, token=server.token, refusals=(410,)) as (context, _):
+        page = context.new_page()
+        page.goto(f"/ui/run/{run_id}")
+        outcome = page.get_by_role("region", name="Outcome")
+        expect(outcome).to_have_text(
+            "The texts of this run were erased, or are not in this copy of the log."
+        )
+        respawn = page.get_by_role("button", name="Respawn (its texts were erased)")
+        expect(respawn).to_be_disabled()
+
+
 def test_card_compares_with_the_last_good_or_failed_run(page: Page, server: Server) -> None:
     good = narrate(server, label="good")
     server.run(good, "ended")

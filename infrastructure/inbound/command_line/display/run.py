@@ -26,6 +26,9 @@ def print_run_texts(run: JsonObject) -> None:
         print_fields({"depends on": _format_dependency(dependency)})
     for step in run.get("undoing") or ():
         print_fields({"to undo": _format_undo(step)})
+    # A run always has a task: it is null only if its text is not kept.
+    if any(name in run and run[name] is None for name in ("task", "taskPreview")):
+        print_fields({"texts": "erased, or not in this copy of the log"})
     error = run.get("error")
     if error and run.get("stage") == "refused":
         error = in_words_of_commands(str(error))

@@ -154,6 +154,16 @@ def test_run_shows(
     assert shown in spawnlog("run", "get", FIRST).stdout
 
 
+@pytest.mark.parametrize("text", [{"task": None}, {"task": "still here"}])
+def test_erased_texts_are_named(
+    spawnlog: Command, api: RecordedApi, text: dict[str, str | None]
+) -> None:
+    api.on("GET", RUN, Reply(run_of(FIRST, **text)))
+    shown = spawnlog("run", "get", FIRST).stdout
+    said = "texts  erased, or not in this copy of the log" in shown
+    assert said == (text["task"] is None)
+
+
 def test_stopped_run_has_rows_of_stopper_and_reason(spawnlog: Command, api: RecordedApi) -> None:
     api.on("GET", RUN, Reply(run_of(FIRST, stopRequestedBy="admin", stopReason="enough")))
     lines = [line.split() for line in spawnlog("run", "get", FIRST).stdout.splitlines()]
