@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.support.page.browser import faults_for_a_screen_reader, watched_context
 from tests.support.servers.narrators import entry, narrate, said
@@ -114,6 +114,51 @@ def test_running_run_is_followed_with_its_controls_in_sight(
     )
     assert faults_for_a_screen_reader(page) == []
     server.touch(f"{name}.end")
+    server.run(run_id, "ended")
+
+
+def test_following_waits_for_the_focus_and_ends_with_the_wheel(page: Page, server: Server) -> None:
+    steps = [[{"await": f"wheel.{name}"}, said(f"entry {name}")] for name in ("a", "b", "c", "d")]
+    run_id = narrate(
+        server,
+        *(said(f"entry {number}") for number in range(60)),
+        {"note": "wheel.noted"},
+        *(step for pair in steps for step in pair),
+        {"await": "wheel.end"},
+        label="wheeled",
+    )
+    server.note("wheel.noted")
+    page.set_viewport_size({"width": 720, "height": 450})
+    page.goto(f"/ui/run/{run_id}")
+    conversation = page.get_by_role("list", name="Conversation")
+    newest = page.get_by_role("button", name=re.compile("Newest entry|new entr"))
+
+    def new_entry(name: str) -> Locator:
+        server.touch(f"wheel.{name}")
+        entry = conversation.get_by_text(f"entry {name}", exact=True)
+        expect(entry).to_be_attached()
+        return entry
+
+    expect(conversation.get_by_text("entry 59", exact=True)).to_be_in_viewport()
+    message = page.get_by_role("button", name="Message", exact=True)
+    message.focus()
+    expect(message).to_be_in_viewport(ratio=1)
+    new_entry("a")
+    expect(newest).to_be_attached()
+    expect(message).to_be_in_viewport(ratio=1)
+    page.get_by_role("button", name="Stop", exact=True).focus()
+    expect(new_entry("b")).to_be_in_viewport()
+    page.mouse.move(360, 300)
+    page.mouse.wheel(0, -200)
+    expect(newest).to_be_visible()
+    top = page.evaluate("scrollY")
+    new_entry("c")
+    expect(newest).to_have_text("1 new entry ↓")
+    assert page.evaluate("scrollY") == top
+    page.mouse.wheel(0, 2_000)
+    expect(newest).to_have_count(0)
+    expect(new_entry("d")).to_be_in_viewport()
+    server.touch("wheel.end")
     server.run(run_id, "ended")
 
 
