@@ -78,13 +78,23 @@ def check() -> None:
 
 def lock() -> None:
     """Update `package-lock.json` from `package.json`."""
-    _lay_out()
+    _copy_source()
     _run(npm("install", "--package-lock-only", "--ignore-scripts", "--no-audit", "--no-fund"))
     shutil.copyfile(PAGE / "package-lock.json", SOURCE / "package-lock.json")
 
 
 def _lay_out() -> None:
-    """Copy the source next to its packages, which are thus kept out of the source tree."""
+    """Copy the source next to its packages, and install these if others are locked than before."""
+    _copy_source()
+    wanted = _digest([SOURCE / "package-lock.json"])
+    if _read(_PACKAGES) != wanted:
+        print("Installing what builds the page into .build (once) ...", flush=True)
+        _run(npm("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"), NO_NPM)
+        _PACKAGES.write_text(wanted, "utf-8")
+
+
+def _copy_source() -> None:
+    """Copy the source to `.build`, so that packages are kept out of the source tree."""
     PAGE.mkdir(parents=True, exist_ok=True)
     for path in PAGE.iterdir():
         if path.name not in ("node_modules", BUILT.name, _LAST.name):
@@ -92,11 +102,6 @@ def _lay_out() -> None:
     shutil.copytree(
         SOURCE, PAGE, dirs_exist_ok=True, ignore=shutil.ignore_patterns("node_modules", "dist")
     )
-    wanted = _digest([SOURCE / "package-lock.json"])
-    if _read(_PACKAGES) != wanted:
-        print("Installing what builds the page into .build (once) ...", flush=True)
-        _run(npm("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"), NO_NPM)
-        _PACKAGES.write_text(wanted, "utf-8")
 
 
 def node(*arguments: str) -> list[str]:
