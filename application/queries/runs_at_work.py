@@ -1,5 +1,6 @@
 """Running runs: tokens and progress so far, now or at an earlier instant, and the elapsed time."""
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -81,6 +82,8 @@ async def used_by(
         return {}
     share = PAST_ENTRIES_MAX // len(runs)
     afters = {run.run_id: 0 for run in runs}
+    # Entries in a buffer may have arrived before the instant: later they count for it.
+    await asyncio.gather(*map(transcripts.flushes.flush, afters))
     pages = await transcripts.read_on(afters, limit=share + 1, kinds=("usage",), until=instant)
     return {
         run_id: _fold(OutputSoFar(), pages.get(run_id, ()))

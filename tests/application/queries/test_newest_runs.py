@@ -1,6 +1,7 @@
 """Queries read the newest state of a run, and no more than they need."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
@@ -9,12 +10,13 @@ import pytest
 
 from application.log.envelope import SYSTEM
 from application.log.event_log import LogUnavailableError
+from application.ports.runtimes import TranscriptEntry
 from application.queries import wait
 from application.queries.access import ALL_SCOPES, Access, Caller
 from application.queries.as_of import AsOf, resolve_as_of
 from application.queries.errors import QueryError
 from application.queries.events import ListEvents, list_events
-from application.queries.runs import GetRun, get_run, newest_run
+from application.queries.runs import GetRun, ListRuns, get_run, list_runs, newest_run
 from application.queries.services import QueryServices
 from domain.run.state import Run
 from tests.support.builders import run_histories as past
@@ -180,3 +182,24 @@ async def test_output_is_flushed_for_runs_at_work_alone(
     await family.end("reviewer")
     await get_run(services, caller("read"), str(run_id), GetRun())
     assert set(flushed) == {"started"}
+
+
+async def test_output_is_flushed_for_runs_of_the_past(
+    services: QueryServices, running: RunningLog
+) -> None:
+    family = LoggedFamily(running.log)
+    await family.begin("reviewer")
+    run = family.run("reviewer")
+    used = TranscriptEntry("usage", {"inputTokens": 7, "outputTokens": 1, "model": "m"})
+
+    async def flush() -> None:
+        await services.transcripts.append(run.run_id, run.epoch, 1, [used])
+
+    await family.begin("later")
+    # The entry arrived before the last event, and is still in a buffer.
+    used = replace(used, arrived_at=asyncio.get_running_loop().time() - 60)
+    services.transcripts.flushes.add(run.run_id, flush)
+    query = ListRuns(at=f"pos:{await running.log.head()}", totals=True)
+    totals = (await list_runs(services, caller("read"), query)).view.totals
+    assert totals is not None
+    assert totals.input_tokens == 7
