@@ -13,9 +13,12 @@ const EVERY_MS = 1_000
 export class Following {
   /** How far it is; null if nothing was sent again. */
   progress = $state.raw<Progress | null>(null)
+  /** Whether requests to send again are on their way. */
+  isSending = $state(false)
+  /** The position up to which the record was read. */
+  position = $state(0)
 
   #redelivery = new Redelivery()
-  #after = 0
   #isReading = false
   #timer: ReturnType<typeof setTimeout> | undefined
 
@@ -27,13 +30,26 @@ export class Following {
     $effect(() => () => clearTimeout(this.#timer))
   }
 
-  /** Follow these, which were sent again after the position `after`. */
-  follow(redriven: RedrivenItem[], after: number): void {
-    this.#redelivery = new Redelivery()
-    this.#redelivery.add(redriven)
-    this.#after = after
-    this.progress = redriven.length === 0 ? null : this.#redelivery.progress()
-    this.#readIfDue()
+  /** Send announcements again and follow those that were. */
+  async send(send: () => Promise<RedrivenItem[]>): Promise<void> {
+    const after = moment.head
+    this.isSending = true
+    try {
+      const redriven = await send()
+      if (redriven.length === 0) return
+      this.#redelivery = new Redelivery()
+      this.#redelivery.add(redriven)
+      this.position = after
+      this.progress = this.#redelivery.progress()
+      this.#readIfDue()
+    } finally {
+      this.isSending = false
+    }
+  }
+
+  /** Return true while something is sent or is on its way, as counted at a position. */
+  isUnderWayAt(counted: number): boolean {
+    return this.isSending || (this.progress !== null && (this.progress.due > 0 || counted < this.position))
   }
 
   #readIfDue(): void {
@@ -53,11 +69,11 @@ export class Following {
     this.#isReading = true
     try {
       for (;;) {
-        const { body } = await read('listEvents', { after: this.#after, types: [...DELIVERY_EVENTS], limit: PAGE_EVENTS })
+        const { body } = await read('listEvents', { after: this.position, types: [...DELIVERY_EVENTS], limit: PAGE_EVENTS })
         if (redelivery !== this.#redelivery) return
         for (const event of body.items) redelivery.take(event)
-        const isEnd = body.nextAfter >= body.head || body.nextAfter <= this.#after
-        this.#after = Math.max(this.#after, body.nextAfter)
+        const isEnd = body.nextAfter >= body.head || body.nextAfter <= this.position
+        this.position = Math.max(this.position, body.nextAfter)
         if (isEnd) break
       }
       this.progress = redelivery.progress()
