@@ -3,8 +3,8 @@
     SPAWNLOG_URL=http://127.0.0.1:8700 SPAWNLOG_TOKEN=... python examples/budget.py --dollars 20 \\
         --agent researcher=5
 
-The token needs the scope `read` and all sessions. Runs count when they have ended, and today is a
-day of UTC.
+The token needs the scope `read` and all sessions. A running run counts with the tokens that it has
+reported so far. Today is a day of UTC.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 def spent_today(agent=None):
-    """Return the cost in dollars of the runs of today that have ended, of one agent or of all."""
+    """Return the cost in dollars of the runs of today, of one agent or of all."""
     query = {
         "since": datetime.now(UTC).strftime("%Y-%m-%dT00:00:00Z"),
         "totals": "true",

@@ -215,12 +215,14 @@ class RunExecutor:
         """Execute no more runs. Runs claimed later are left to other processes."""
         self._is_closed = True
 
-    async def drain(self, seconds: float, why: str) -> None:
-        """Wait up to `seconds` for runs to end by themselves, then end the others as
-        interrupted."""
+    async def wait_idle(self, seconds: float) -> None:
+        """Wait up to `seconds` for runs to end by themselves."""
         tasks = [execution.task for execution in self._held.values() if execution.task is not None]
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
+
+    async def interrupt_all(self, why: str) -> None:
+        """Kill all children, and end their runs as interrupted."""
         for execution in self._held.values():
             execution.interrupted = why
             _give(execution.stop)

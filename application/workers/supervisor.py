@@ -171,8 +171,8 @@ class Supervisor:
             await tasks.cancel_all([self._following])
         for repeating in self._all():
             await repeating.close()
-        with contextlib.suppress(LogUnavailableError):
-            await self._coordination.leave(self._holder.name)
+        with contextlib.suppress(LogUnavailableError, TimeoutError):
+            await with_timeout(self._coordination.leave(self._holder.name), FINISH_SECONDS_MAX)
 
     def _all(self) -> tuple[PeriodicTask | DueWork | TranscriptFileWriter, ...]:
         return (

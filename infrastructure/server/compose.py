@@ -122,7 +122,7 @@ from infrastructure.server.active_configuration import (
     describe_neighbors,
 )
 from infrastructure.server.database import Database, DatabaseConnector
-from infrastructure.server.health import ReadinessCheck, holder_name, hosts_of
+from infrastructure.server.health import ReadinessCheck, answers, holder_name, hosts_of
 from infrastructure.server.telemetry import Telemetry, start_telemetry
 
 STAGED_DELETIONS_MAX = 1_000
@@ -512,13 +512,22 @@ class ServerProcess:
         self._announce_closing()
         await self.conducting.stop_claiming()
         seconds = self.settings.drain_seconds
-        ended = self.executing.drain(seconds, "server stopped")
         await asyncio.gather(
-            self.spawning.wait_idle(seconds), self.conducting.wait_idle(seconds), ended
+            self.spawning.wait_idle(seconds),
+            self.conducting.wait_idle(seconds),
+            self.executing.wait_idle(seconds),
         )
+        if not await answers(self.log):
+            _log.error(
+                "the database does not respond: runs and due work are left for the next start"
+            )
+            self.executing.close()
+            await self.executing.abandon_all()
+            return
+        await self.executing.interrupt_all("server stopped")
         # Runs that were claimed meanwhile.
         self.executing.close()
-        await self.executing.drain(0, "server stopped")
+        await self.executing.interrupt_all("server stopped")
         await self.conducting.finish_due()
 
     async def close(self) -> None:

@@ -51,6 +51,15 @@ class ReadinessCheck:
         return Readiness(True, ())
 
 
+async def answers(log: PostgresLog) -> bool:
+    """Return True if the database answers a read soon."""
+    try:
+        await with_timeout(log.head(), ANSWER_SECONDS_MAX)
+    except (TimeoutError, LogUnavailableError):
+        return False
+    return True
+
+
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 
 

@@ -117,16 +117,16 @@ async def run_server(process: ServerProcess, listening: socket.socket) -> int:
         if len(process.directory.servers_of(process.log.log_id)) > 1:
             # Another server takes new work, which this one now refuses.
             entry.remove()
-        with _end_after(process.settings.drain_seconds + STOP_SECONDS_MAX):
-            await process.drain()
-            entry.remove()
-            server.should_exit = True
-            await serving
+        _end_after(process.settings.drain_seconds + STOP_SECONDS_MAX)
+        await process.drain()
+        entry.remove()
+        server.should_exit = True
+        await serving
     finally:
         if entry is not None:
             entry.remove()
-        with _end_after(STOP_SECONDS_MAX):
-            await process.close()
+        _end_after(STOP_SECONDS_MAX)
+        await process.close()
     return 0
 
 
@@ -144,25 +144,21 @@ async def _open_unless_stopped(
     if not opening.done():
         _log.info("stopping before the start is complete")
         opening.cancel()
-        with contextlib.suppress(asyncio.CancelledError), _end_after(STOP_SECONDS_MAX):
+        _end_after(STOP_SECONDS_MAX)
+        with contextlib.suppress(asyncio.CancelledError):
             await opening
         return None
     with name_unavailable_database():
         return await opening
 
 
-@contextlib.contextmanager
-def _end_after(seconds: float) -> Iterator[None]:
-    """End the process if the block takes longer than `seconds`.
+def _end_after(seconds: float) -> None:
+    """End the process if it still runs after `seconds`, also while its last tasks are cancelled.
 
     A database that does not answer must not keep a stopping process alive, and a wait for it cannot
     be cancelled. Children end with the process. The next start recovers from the log.
     """
-    timer = asyncio.get_running_loop().call_later(seconds, _exit_at_once, seconds)
-    try:
-        yield
-    finally:
-        timer.cancel()
+    asyncio.get_running_loop().call_later(seconds, _exit_at_once, seconds)
 
 
 def _exit_at_once(seconds: float) -> None:

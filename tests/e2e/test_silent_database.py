@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import httpx2
@@ -13,7 +14,9 @@ import psycopg
 import pytest
 
 from infrastructure.outbound.embedded_postgres.data_directory import Home
-from tests.support.servers.configurations import agent, configuration
+from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
+from infrastructure.server.database import migrate_database
+from tests.support.servers.configurations import agent, command, configuration
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.embedded_servers import postmaster_of
 from tests.support.servers.process_table import children
@@ -23,8 +26,9 @@ from tests.support.waiting import wait_for
 pytestmark = pytest.mark.kill
 
 ANSWER_SECONDS_MAX = 3.0
-STOP_SECONDS = 0.5
+STOP_SECONDS = 1.0
 ENDED_SECONDS_MAX = 5.0
+STOPPED_SECONDS_MAX = 12.0
 
 _QUICK_STOP = f"""
 import runpy, sys
@@ -109,6 +113,29 @@ def test_it_is_not_ready_while_the_database_is_silent_or_of_a_newer_format(
         assert "install a newer spawnlog" in answer.json()["detail"]
         connection.execute("UPDATE log_head SET format = format - 98")
     is_ready_again(server)
+
+
+def test_stop_does_not_wait_for_database_that_is_gone() -> None:
+    sleeper = agent("main", command("sleep", "60"), default=True)
+    with new_place() as place:
+        home = place / "postgres"
+        with closing(EmbeddedPostgres.start(home)) as database:
+            url = database.conninfo
+            migrate_database(url, home)
+            server = Server(
+                place / "data", configuration(sleeper, drainSeconds=0), database_url=url
+            )
+            server.start()
+            run_id = server.accepted()
+            server.run(run_id, "started")
+        began = time.monotonic()
+        server.terminate()
+        assert server.wait_exit() == 0
+        assert time.monotonic() - began < STOPPED_SECONDS_MAX
+        assert "runs and due work are left for the next start" in server.log()
+        with closing(EmbeddedPostgres.start(home)), server:
+            run = server.run(run_id, "announced")
+    assert (run["outcome"], run["error"].partition(":")[0]) == ("error", "interrupted")
 
 
 def test_a_silent_database_does_not_keep_a_server_that_is_told_to_stop(
