@@ -270,6 +270,7 @@ def test_card_names_parent_and_children(page: Page, server: Server) -> None:
     expect(page.get_by_role("heading", name="wing")).to_be_visible()
     page.get_by_role("link", name="tower", exact=True).click()
     expect(page.get_by_role("heading", name="tower")).to_be_visible()
+    page.reload()
     stop = page.get_by_role("button", name="Stop", exact=True)
     stop.click()
     dialog = page.get_by_role("dialog", name="Stop tower?")
