@@ -31,6 +31,12 @@ WATCH_BUTTONS = """() => {
   new MutationObserver(() => { window.fewest = Math.min(window.fewest, number()) })
     .observe(document.body, { subtree: true, childList: true, characterData: true })
 }"""
+WATCH_STATUS = """() => {
+  window.told = []
+  new MutationObserver(() => {
+    for (const one of document.querySelectorAll('[role=status]')) window.told.push(one.innerText)
+  }).observe(document.body, { subtree: true, childList: true, characterData: true })
+}"""
 GOAL = {"audience": ["developers", HOSTILE]}
 
 
@@ -199,8 +205,13 @@ def test_what_is_parked_is_sent_again_with_a_reason(window: Page, state: State) 
     window.route("**/v1/announcements/redrive", lambda route: held.append(route), times=1)
     dialog.get_by_role("button", name="Redeliver 1").click()
     expect(dialog.get_by_role("status")).to_have_text("0 of 1")
-    held.pop().continue_()
+    route = held.pop()
+    response = route.fetch()
+    wait_for("the webhook to be given up again", lambda: state.ledger("parked"))
+    window.evaluate(WATCH_STATUS)
+    route.fulfill(response=response)
     expect(failed).to_be_visible()
+    assert not [text for text in window.evaluate("told") if "to go" in text], "it is told as it is"
     history = window.context.new_page()
     history.goto(f"/ui/run/{state.child}?part=history")
     again = history.get_by_role("listitem").filter(has_text="Delivery to gateway asked again")

@@ -40,7 +40,8 @@ export class Following {
       this.#redelivery = new Redelivery()
       this.#redelivery.add(redriven)
       this.position = after
-      this.progress = this.#redelivery.progress()
+      // What became of the first may be recorded by now.
+      await this.#read()
       this.#readIfDue()
     } finally {
       this.isSending = false
@@ -76,11 +77,11 @@ export class Following {
         this.position = Math.max(this.position, body.nextAfter)
         if (isEnd) break
       }
-      this.progress = redelivery.progress()
     } catch (error) {
       if (!(error instanceof RequestFailed)) throw error
       // It is read again when the log grows.
     } finally {
+      if (redelivery === this.#redelivery) this.progress = redelivery.progress()
       this.#isReading = false
     }
   }
