@@ -79,6 +79,14 @@ async def _resolved(services: QueryServices, caller: Caller, at: str | None) -> 
     return AsOf(position, now=False, instant=instant)
 
 
+async def instant_of(services: QueryServices, moment: AsOf) -> datetime | None:
+    """Return the instant of an earlier moment, up to which entries of transcripts belong to it: the
+    given one, or else that of the event at its position. None for now."""
+    if moment.now:
+        return None
+    return moment.instant or await services.work.log.recorded_at(moment.position)
+
+
 async def resolve_range(
     services: QueryServices, caller: Caller, since: str | None, until: str | None
 ) -> tuple[AsOf | None, AsOf]:

@@ -3,6 +3,7 @@
 import { untrack } from 'svelte'
 import { SvelteMap } from 'svelte/reactivity'
 
+import type { TreeUsageView } from '../api/shapes'
 import { Asked } from '../moment/asked.svelte'
 import { moment } from '../moment/moment.svelte'
 import { Beat } from '../parts/beat.svelte'
@@ -49,8 +50,8 @@ export class TreeCosts {
     })
   }
 
-  /** The cost in US dollars; null if it is not known. */
-  of(tree: string): number | null {
-    return this.#usage.value?.items.find((one) => one.tree === tree)?.estimatedCostUsd ?? null
+  /** The usage of a tree; undefined if it is not known, or nobody has run in it. */
+  of(tree: string): TreeUsageView | undefined {
+    return this.#usage.value?.items.find((one) => one.tree === tree)
   }
 }
