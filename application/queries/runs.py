@@ -17,7 +17,7 @@ from application.ports.registry import Registry, RunCondition, RunQuery
 from application.ports.run_search import RunWords, ScanWindow
 from application.ports.transcripts import RecordedEntry
 from application.queries.access import Access, Caller
-from application.queries.as_of import AsOf, resolve_as_of
+from application.queries.as_of import AsOf, instant_of, read_moment, resolve_as_of
 from application.queries.command import COMMAND_ITEMS_MAX, Column, Command, Option
 from application.queries.errors import QueryError, invalid_value
 from application.queries.operation import (
@@ -322,10 +322,13 @@ async def list_runs(
     log_id = services.work.log.log_id
     cursor_fingerprint = None
     if cursor is None:
-        position = (await resolve_as_of(services, caller, at)).position
-        place = Cursor(position, -1, counts_back_from=services.work.log.now())
+        moment = await resolve_as_of(services, caller, at)
+        place = Cursor(moment.position, -1, counts_back_from=services.work.log.now())
     else:
         place, cursor_fingerprint = read_cursor(cursor, log_id, await services.work.log.head())
+        given = read_moment(at, place.counts_back_from or services.work.log.now()) if at else None
+        instant = given if isinstance(given, datetime) else None
+        moment = AsOf(place.at, now=False, instant=instant)
     # Session names are resolved as of the first page, so that the query stays the same.
     criteria = await run_query(services, caller, query, place)
     question = fingerprint(criteria, order, caller.patterns, at, *(wanted or ()), query.cause)
@@ -347,8 +350,7 @@ async def list_runs(
         is_scan=is_scan,
     )
     following = replace(place, after=page.after_cursor) if page.after_cursor is not None else None
-    is_now = at is None and cursor is None
-    instant = None if is_now else await services.work.log.recorded_at(place.at)
+    instant = await instant_of(services, moment)
     shown, known = await _so_far(services, page.runs, instant)
     running: list[Run] = []
     if query.totals and cursor is None and query.cause is None:
@@ -620,14 +622,13 @@ async def get_run(
         run = earlier
     work = services.work
     # A run at an earlier version is shown as of that version's event.
-    position = moment.position
+    shown_at = moment
     if version is not None:
-        position = await _position_of(services, run, version)
-    respawns = await _visible_respawns(services, caller, run, position)
-    if moment.now and run.stage == "started" and version is None:
+        shown_at = AsOf(await _position_of(services, run, version), now=False)
+    respawns = await _visible_respawns(services, caller, run, shown_at.position)
+    if shown_at.now and run.stage == "started":
         await services.transcripts.flushes.flush(run.run_id)
-    is_now = moment.now and version is None
-    instant = None if is_now else await work.log.recorded_at(position)
+    instant = await instant_of(services, shown_at)
     (shown,), outputs = await _so_far(services, (run,), instant)
     is_full = caller.may("content") and await services.access.covers_run(caller, run)
     form = RunView if is_full else RunMetadataView
@@ -635,7 +636,7 @@ async def get_run(
     view = await read_run(
         form, shown, work.contents, services.run_bars, respawns, recent=seconds > 0
     )
-    output = outputs.get(run.run_id) if is_now else None
+    output = outputs.get(run.run_id) if shown_at.now else None
     return Answer(with_output(view, output) if output is not None else view, moment.position)
 
 
@@ -1031,7 +1032,7 @@ async def entries_until(services: QueryServices, run: Run, at: AsOf) -> int | No
 
     Entries are stored beside the log. If the run had ended, its end event gives the count: entries
     that a replaced lease owner wrote after the seal are not part of the transcript. If it was
-    running, the entries that had arrived when the position was recorded count. If it had not
+    running, the entries that had arrived by the instant of the moment count. If it had not
     started, there are none, even if it started in the same instant.
     """
     if run.transcript is not None:
@@ -1040,9 +1041,9 @@ async def entries_until(services: QueryServices, run: Run, at: AsOf) -> int | No
         return None
     if run.started_at is None:
         return 0
-    recorded_at = await services.work.log.recorded_at(at.position)
-    assert recorded_at is not None
-    return await services.transcripts.count_until(run.run_id, recorded_at)
+    instant = await instant_of(services, at)
+    assert instant is not None
+    return await services.transcripts.count_until(run.run_id, instant)
 
 
 async def is_transcript_gone(services: QueryServices, run: Run) -> bool:

@@ -12,7 +12,7 @@ from pydantic import Field
 from application.ports.registry import InboxQuery, LaneState, RunCondition, RunQuery
 from application.ports.run_bars import RunBar
 from application.queries.access import Caller
-from application.queries.as_of import resolve_as_of
+from application.queries.as_of import AsOf, instant_of, resolve_as_of
 from application.queries.command import Column, Command, Option
 from application.queries.configuration import configuration_in_force
 from application.queries.errors import invalid_value
@@ -125,7 +125,8 @@ async def get_summary(
     services: QueryServices, caller: Caller, query: GetSummary
 ) -> Answer[SummaryView]:
     """Return the summary of a range of the log."""
-    limits = await _range(services, caller, query)
+    end = await resolve_as_of(services, caller, query.end, pointer="/query/to")
+    limits = await _range(services, caller, query, end)
     at = limits.until
     place = Cursor(at, -1, counts_back_from=services.work.log.now())
     criteria = RunFilter(tree=query.tree, agent_ids=query.agent_ids)
@@ -135,7 +136,7 @@ async def get_summary(
     spawned = _also(runs, RunCondition("created_position", ">", limits.after))
     ended = _also(runs, RunCondition("over_position", ">", live_before), IS_OVER)
     search, access = services.run_search, services.access
-    instant = None if query.end is None else await services.work.log.recorded_at(at)
+    instant = await instant_of(services, end)
     running = await running_so_far(services, caller, runs, place, instant=instant)
     begun = [run for run in running if run.created_position > limits.after]
     spawned_totals, ended_totals, (failures, further), revisions, live = await asyncio.gather(
@@ -161,14 +162,13 @@ def _also(query: RunQuery, *conditions: RunCondition) -> RunQuery:
     return RunQuery((*query.conditions, *conditions))
 
 
-async def _range(services: QueryServices, caller: Caller, query: GetSummary) -> _Range:
-    """Return the positions and instants of the range.
+async def _range(services: QueryServices, caller: Caller, query: GetSummary, last: AsOf) -> _Range:
+    """Return the positions and instants of the range that ends at `last`.
 
     Raises:
         QueryError: A moment is invalid, or the range ends before it begins.
     """
     log, registry = services.work.log, services.work.registry
-    last = await resolve_as_of(services, caller, query.end, pointer="/query/to")
     to_at = last.instant or (log.now() if last.now else await log.recorded_at(last.position))
     if query.begin is None:
         from_at = to_at - RANGE_DEFAULT if to_at is not None else None

@@ -12,11 +12,19 @@ from application.ports.runtimes import TranscriptEntry
 from application.queries import runs, runs_at_work
 from application.queries.access import Caller
 from application.queries.errors import QueryError
-from application.queries.runs import ListRuns, list_runs
+from application.queries.runs import (
+    GetRun,
+    GetRunTranscript,
+    ListRuns,
+    get_run,
+    get_run_transcript,
+    list_runs,
+)
 from application.queries.search import failures, run_totals
 from application.queries.services import QueryServices
 from application.queries.summary import GetSummary, get_summary
 from application.queries.timeline.tree import GetSessionTree, get_session_tree
+from application.queries.timeline.usage import ListTreeUsage, list_tree_usage
 from application.queries.views.run import RunListView, status_of
 from application.queries.views.summary import SummaryView, WaitView
 from domain.run.facts import Usage
@@ -202,6 +210,37 @@ async def test_sums_of_the_past_include_what_running_runs_had_used_by_then(
     # Of three running runs each may have three entries.
     monkeypatch.setattr(runs_at_work, "PAST_ENTRIES_MAX", 5)
     assert await sums(after) == ([0] * 4, [1])
+
+
+async def test_sums_as_of_an_instant_include_what_was_used_after_the_last_event(
+    services: QueryServices, storm: Storm
+) -> None:
+    family, log = storm.family, services.work.log
+    await family.begin("first", label="first")
+    await family.begin("second", label="second")
+    run, head = family.run("first"), await storm.head()
+    entry = TranscriptEntry("usage", {"inputTokens": 7, "outputTokens": 1, "model": "m"})
+    assert await services.transcripts.append(run.run_id, run.epoch, 1, [entry])
+    instant = log.now().isoformat()
+    assert await services.transcripts.append(run.run_id, run.epoch, 2, [entry])
+    for at, tokens in ((f"pos:{head}", 0), (instant, 7)):
+        page = await _listed(services, totals=True, limit=1, at=at)
+        assert page.totals is not None
+        assert page.totals.input_tokens == tokens
+        (second,) = (await _listed(services, limit=1, at=at, cursor=page.next_cursor)).items
+        assert (second.usage.input_tokens if second.usage else 0) == tokens
+        summary = (await get_summary(services, READER, GetSummary(begin="pos:0", end=at))).view
+        assert sum(usage.input_tokens for usage in summary.live.usage_by_agent) == tokens
+        tree = await get_session_tree(services, READER, family.root, GetSessionTree(at=at))
+        assert tree.view.root.total.input_tokens == tokens
+        usage = await list_tree_usage(services, READER, ListTreeUsage(trees=(family.root,), at=at))
+        assert [one.input_tokens for one in usage.view.items] == [tokens]
+        found = (await get_run(services, READER, str(run.run_id), GetRun(at=at))).view
+        assert (found.usage.input_tokens if found.usage else 0) == tokens
+        told = await get_run_transcript(
+            services, READER, str(run.run_id), GetRunTranscript(at=at, last=9, tools=True)
+        )
+        assert len(told.view.items) == tokens // 7
 
 
 async def test_sums_say_how_many_running_runs_they_lack(
