@@ -216,7 +216,7 @@ def test_what_is_parked_is_sent_again_with_a_reason(window: Page, state: State) 
     history.goto(f"/ui/run/{state.child}?part=history")
     again = history.get_by_role("listitem").filter(has_text="Delivery to gateway asked again")
     expect(again).to_have_text(
-        [re.compile("by admin: perhaps now"), re.compile("by admin: and now")]
+        [re.compile("again by admin: perhaps now"), re.compile("again by admin: and now")]
     )
     history.close()
     state.outside.replies("gateway", Reply(204))
@@ -240,9 +240,9 @@ def test_history_says_of_a_delivery_what_the_log_says(window: Page, state: State
     window.goto(f"/ui/run/{state.child}?part=history")
     events = window.get_by_role("list", name="Events of the run").get_by_role("listitem")
     for name in ("Delivery to gateway", "Hook subagentSpawned"):
-        text = f"{name} attempted: attempt 1 failed, HTTP 500"
+        text = f"{name} failed at attempt 1: HTTP 500"
         expect(events.filter(has_text=text).first).to_be_visible()
-        parked = events.filter(has_text=f"{name} parked: after 1 attempt: HTTP 500").first
+        parked = events.filter(has_text=f"{name} parked after 1 attempt: HTTP 500").first
         expect(parked).to_be_visible()
         expect(parked.get_by_role("group")).to_have_count(0)
     expect(events.filter(has_text="Run started")).to_contain_text("fields changed")

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import type { EventView } from '../api/shapes'
-import { causesOf, frequentTypes, happened, typesOf, typeWords } from './happened'
+import { causesOf, frequentTypes, goesOn, happened, typesOf, typeWords } from './happened'
 
 const text = (type: string, payload: EventView['payload'], known: Parameters<typeof happened>[1] = {}): string => Object.values(happened({ type, payload }, known)).join(': ')
 
@@ -13,14 +13,14 @@ test('each event says what happened', () => {
   expect(text('SpawnRefused', { rule: 'depth', step: null })).toBe('Spawn refused: rule depth')
   expect(text('SpawnRequested', { requestedAgentId: 'writer', label: 'tides', requester: { sessionKey: 'agent:main:customer-7' } })).toBe('Spawn requested: agent writer, label tides, for main · customer-7')
   expect(text('EffectAttempted', { kind: 'webhook', name: 'crm', attempt: 1, statusCode: 500, outcome: null, error: { id: 'x' }, retryAfterSeconds: 2 }))
-    .toBe('Delivery to crm attempted: attempt 1 failed, HTTP 500, again in 2.0 s')
+    .toBe('Delivery to crm failed: at attempt 1: HTTP 500, again in 2.0 s')
   expect(text('EffectAttempted', { kind: 'webhook', name: 'crm', attempt: 2, statusCode: 204, outcome: null, error: null, retryAfterSeconds: null }))
-    .toBe('Delivery to crm attempted: attempt 2 done, HTTP 204')
+    .toBe('Delivery to crm done: at attempt 2: HTTP 204')
   expect(text('EffectParked', { kind: 'hook', name: 'subagentSpawned', attempts: 1, reason: 'attempts' })).toBe('Hook subagentSpawned parked: after 1 attempt')
   expect(text('EffectParked', { kind: 'webhook', name: 'crm', attempts: 0, reason: 'not_configured' })).toBe('Delivery to crm parked: after 0 attempts, not configured')
   expect(text('EffectRedriven', { kind: 'webhook', name: 'crm', by: 'admin', reason: { id: 'x', bytes: 6 } })).toBe('Delivery to crm asked again: by admin, with a reason')
   expect(text('EffectAttempted', { kind: 'undo', name: 'lease', attempt: 1, statusCode: null, outcome: 'no_hook', error: null, retryAfterSeconds: null }))
-    .toBe('Undo of lease attempted: attempt 1, no hook')
+    .toBe('Undo of lease done: at attempt 1: no hook')
   expect(text('StopRequested', { by: 'admin', byRequester: false, reason: { id: 'x', bytes: 6 } })).toBe('Stop requested: by admin, with a reason')
   expect(text('StopRequested', { by: 'admin', byRequester: false, reason: null })).toBe('Stop requested: by admin')
 })
@@ -38,11 +38,15 @@ test('a delivery says why it was parked and why it was asked again, if that is k
   const again = { kind: 'webhook', name: 'crm', by: 'admin', reason: { id: 'x', bytes: 6 } }
   expect(text('EffectRedriven', again, { texts: { reason: 'crm up' } })).toBe('Delivery to crm asked again: by admin: crm up')
   const failed = { kind: 'webhook', name: 'crm', attempt: 1, statusCode: null, outcome: null, error: { id: 'x' }, retryAfterSeconds: null }
-  expect(text('EffectAttempted', failed, { texts: { error: 'connection refused' } })).toBe('Delivery to crm attempted: attempt 1 failed, connection refused')
+  expect(text('EffectAttempted', failed, { texts: { error: 'connection refused' } })).toBe('Delivery to crm failed: at attempt 1: connection refused')
 })
 
 test('a type of event that deliveries, hooks and undos share names them', () => {
   expect(['EffectParked', 'EffectRedriven', 'RunEnded'].map(typeWords)).toEqual(['Delivery, hook or undo parked', 'Delivery, hook or undo asked again', 'Run ended'])
+})
+
+test('facts that go on with the words need no colon', () => {
+  expect(['by admin: crm up', 'after 1 attempt', 'at attempt 1: HTTP 500', 'attached', 'slot 1 of 8', ''].map(goesOn)).toEqual([true, true, true, false, false, false])
 })
 
 test('an event of another type shows its short values, and hides nothing', () => {

@@ -48,11 +48,8 @@ const isFailed = ({ error, retryAfterSeconds }: Payload): boolean => (error ?? n
 
 function attempted(payload: Payload, { texts }: Known): Fact[] {
   const { attempt, statusCode, outcome, retryAfterSeconds: pause } = payload
-  const hasFailed = isFailed(payload)
-  return [
-    `attempt ${String(attempt)}${typeof outcome === 'string' ? `, ${outcome.replaceAll('_', ' ')}` : hasFailed ? ' failed' : ' done'}`,
-    named('HTTP', statusCode) ?? plain(hasFailed ? texts?.error : null), typeof pause === 'number' ? `again in ${duration(1_000 * pause)}` : null,
-  ]
+  const cause = named('HTTP', statusCode) ?? plain(texts?.error) ?? plain(outcome)?.replaceAll('_', ' ') ?? null
+  return [`at attempt ${String(attempt)}${cause === null ? '' : `: ${cause}`}`, typeof pause === 'number' ? `again in ${duration(1_000 * pause)}` : null]
 }
 
 function parked({ attempts, reason }: Payload, { cause }: Known): Fact[] {
@@ -103,11 +100,12 @@ export function typeWords(type: string): string {
   return EFFECTS[type] === undefined ? wordsOf(type) : `Delivery, hook or undo ${EFFECTS[type]}`
 }
 
-/** Return the words of an event: `Run queued`; of an effect with its name, as in `Delivery to crm parked`. */
+/** Return the words of an event: `Run queued`; of an effect with its name, as in `Delivery to crm failed`. */
 function what({ type, payload }: Pick<EventView, 'type' | 'payload'>): string {
   const { kind, name } = payload
   const subject = typeof kind === 'string' && typeof name === 'string' ? SUBJECTS[kind] : undefined
-  return EFFECTS[type] === undefined || subject === undefined ? typeWords(type) : visible(`${subject} ${String(name)} ${EFFECTS[type]}`)
+  if (EFFECTS[type] === undefined || subject === undefined) return typeWords(type)
+  return visible(`${subject} ${String(name)} ${type !== 'EffectAttempted' ? EFFECTS[type] : isFailed(payload) ? 'failed' : 'done'}`)
 }
 
 /** Return why the last attempt before each parked effect failed, such as `HTTP 500`, by the position of the event. */
@@ -127,6 +125,11 @@ export function causesOf(events: readonly Pick<EventView, 'position' | 'type' | 
 export function happened(event: Pick<EventView, 'type' | 'payload'>, known: Known = {}): { what: string; facts: string } {
   const facts = (FACTS[event.type as EventType] ?? others)(event.payload, known)
   return { what: what(event), facts: visible(facts.filter((fact) => fact !== null).join(', ').slice(0, FACT_CHARS_MAX)) }
+}
+
+/** Return true if the facts go on with the words of the event: `Delivery to crm parked`, `after 1 attempt`. */
+export function goesOn(facts: string): boolean {
+  return /^(after|at|by) /.test(facts)
 }
 
 /** Return the types in a text such as `SpawnRefused, RunEnded`. */
