@@ -48,7 +48,6 @@ from application.queries.run_filter import (
 from application.queries.runs_at_work import (
     OutputSoFar,
     elapsed_at,
-    used_by,
     with_output,
     with_usage,
 )
@@ -395,12 +394,12 @@ async def _so_far(
     its transcript up to then do not have.
     """
     at_work = [run for run in runs if run.stage == "started"]
+    now = services.work.log.now()
     if instant is None:
-        now = services.work.log.now()
         runs = [elapsed_at(run, now) for run in runs]
         outputs = await services.outputs.so_far(services.transcripts, at_work)
     else:
-        outputs = await used_by(services.transcripts, at_work, instant)
+        outputs = await services.outputs.used_by(services.transcripts, at_work, instant, now)
     shown = [await with_usage(services.work, run, outputs.get(run.run_id)) for run in runs]
     return shown, outputs
 

@@ -4,7 +4,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from application.delivery.priced_usage import priced_usage
@@ -17,6 +17,9 @@ from domain.run.state import Run
 KNOWN_RUNS_MAX = 1_000
 PAGE_ENTRIES = 500
 PAST_ENTRIES_MAX = 10_000
+KNOWN_MOMENTS_MAX = 16
+SETTLED = timedelta(seconds=30)
+_PastRuns = tuple[datetime, frozenset[UUID]]
 _KINDS = ("usage", "progress")
 
 
@@ -37,6 +40,7 @@ class OutputReadings:
 
     def __init__(self) -> None:
         self._known: OrderedDict[UUID, OutputSoFar] = OrderedDict()
+        self._past: OrderedDict[_PastRuns, Mapping[UUID, OutputSoFar]] = OrderedDict()
 
     async def so_far(
         self, transcripts: Transcripts, runs: Sequence[Run]
@@ -63,6 +67,27 @@ class OutputReadings:
                     afters[run_id] = output.entries
         return known
 
+    async def used_by(
+        self, transcripts: Transcripts, runs: Sequence[Run], instant: datetime, now: datetime
+    ) -> Mapping[UUID, OutputSoFar]:
+        """Return the tokens that each run had used by an earlier instant.
+
+        Runs with more than their share of `PAST_ENTRIES_MAX` usage entries are left out, so that
+        the cost of an answer is bounded. A page asks several questions about one moment, so the
+        last answers are cached, unless another server may still write entries of that moment.
+        """
+        if not runs:
+            return {}
+        asked = instant, frozenset(run.run_id for run in runs)
+        known = self._past.pop(asked, None)
+        if known is None:
+            known = await _used_by(transcripts, runs, instant)
+        if now - instant > SETTLED:
+            self._past[asked] = known
+            if len(self._past) > KNOWN_MOMENTS_MAX:
+                self._past.popitem(last=False)
+        return known
+
     def _remember(self, run_id: UUID, output: OutputSoFar) -> None:
         self._known[run_id] = output
         self._known.move_to_end(run_id)
@@ -70,16 +95,9 @@ class OutputReadings:
             self._known.popitem(last=False)
 
 
-async def used_by(
+async def _used_by(
     transcripts: Transcripts, runs: Sequence[Run], instant: datetime
 ) -> Mapping[UUID, OutputSoFar]:
-    """Return the tokens that each run had used by an earlier instant.
-
-    Runs with more than their share of `PAST_ENTRIES_MAX` usage entries are left out, so that the
-    cost of an answer is bounded.
-    """
-    if not runs:
-        return {}
     share = PAST_ENTRIES_MAX // len(runs)
     afters = {run.run_id: 0 for run in runs}
     # Entries in a buffer may have arrived before the instant: later they count for it.

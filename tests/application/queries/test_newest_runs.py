@@ -1,17 +1,19 @@
 """Queries read the newest state of a run, and no more than they need."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, cast
+from uuid import UUID
 
 import pytest
 
 from application.log.envelope import SYSTEM
 from application.log.event_log import LogUnavailableError
 from application.ports.runtimes import TranscriptEntry
-from application.queries import wait
+from application.queries import runs_at_work, wait
 from application.queries.access import ALL_SCOPES, Access, Caller
 from application.queries.as_of import AsOf, resolve_as_of
 from application.queries.errors import QueryError
@@ -182,6 +184,28 @@ async def test_output_is_flushed_for_runs_at_work_alone(
     await family.end("reviewer")
     await get_run(services, caller("read"), str(run_id), GetRun())
     assert set(flushed) == {"started"}
+
+
+async def test_output_of_a_settled_moment_is_read_once(
+    services: QueryServices, running: RunningLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    family, read = LoggedFamily(running.log), list[int]()
+    await family.begin("reviewer")
+    query = ListRuns(at=f"pos:{await running.log.head()}", totals=True)
+    read_on = services.transcripts.read_on
+
+    async def counted(afters: Mapping[UUID, int], **more: Any) -> Any:
+        read.append(len(afters))
+        return await read_on(afters, **more)
+
+    monkeypatch.setattr(services.transcripts, "read_on", counted)
+    await list_runs(services, caller("read"), query)
+    await list_runs(services, caller("read"), query)
+    assert read == [1, 1], "another server may still write entries"
+    monkeypatch.setattr(runs_at_work, "SETTLED", timedelta(seconds=-1))
+    await list_runs(services, caller("read"), query)
+    await list_runs(services, caller("read"), query)
+    assert read == [1, 1, 1]
 
 
 async def test_output_is_flushed_for_runs_of_the_past(
