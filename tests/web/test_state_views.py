@@ -328,6 +328,11 @@ def test_rows_of_a_narrow_window_say_all_without_scrolling_sideways(
                 re.compile(r"\d s|ago"),
             ),
         ),
+        "configuration": (
+            "bytes",
+            (re.compile(r"\d\d:\d\d"), "in force", re.compile(r"\d bytes")),
+        ),
+        "shared-context": (FAMILY, (FAMILY_NAME, FAMILY)),
         f"log?types=RunEnded&runId={state.child}": (
             "Run ended",
             ("Run ended", "writer · child", "system"),
