@@ -36,6 +36,10 @@ def test_menu_opens_by_key_and_returns_focus(page: Page) -> None:
     expect(menu.get_by_role("menuitem", name="Stop")).to_be_focused()
     assert faults_for_a_screen_reader(page) == []
     page.keyboard.press("ArrowDown")
+    disabled = menu.get_by_role("menuitem", name="Send not in the past")
+    expect(disabled).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("ArrowDown")
     expect(menu.get_by_role("menuitem", name="Lanes")).to_be_focused()
     page.keyboard.press("Escape")
     expect(menu).to_have_count(0)
@@ -97,11 +101,17 @@ def test_keys_in_floating_part_are_not_of_page(page: Page, name: str) -> None:
     expect(page.get_by_text("keys of the page: xy")).to_be_visible()
 
 
-def test_tip_shows_on_focus(page: Page) -> None:
-    page.get_by_role("term").focus()
-    expect(page.get_by_role("tooltip")).to_have_text(re.compile("counted from 1"))
+def test_tip_shows_on_focus_and_hover_until_escape(page: Page) -> None:
+    term, tip = page.get_by_role("term"), page.get_by_role("tooltip")
+    term.focus()
+    expect(tip).to_have_text(re.compile("counted from 1"))
     page.keyboard.press("Escape")
-    expect(page.get_by_role("tooltip")).to_have_count(0)
+    expect(tip).to_have_count(0)
+    page.get_by_role("button", name="Actions").focus()
+    term.hover()
+    expect(tip).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(tip).to_have_count(0)
 
 
 def test_elsewhere_gives_command_and_request(page: Page) -> None:
