@@ -99,8 +99,13 @@ def test_changes_since_sums_up_a_range_with_the_lists_behind(window: Page, storm
     )
     expect(writer.get_by_role("cell").first).to_have_text(str(spawned["agents"]["writer"]))
     revisions = window.get_by_role("region", name="Configuration changed 2 times")
-    expect(revisions.get_by_role("link", name="revision 2 → 3")).to_be_visible()
-    revisions.get_by_role("link", name="revision 1 → 2").click()
+    expect(revisions.get_by_role("button", name="revision 2 → 3")).to_be_visible()
+    ended = figures.get_by_role("link").filter(has_text="ended")
+    expect(ended).to_contain_text(re.compile(r"^\d+ ended$"))
+    expect(ended).to_have_attribute("href", re.compile("status=done&status=failed.*endedSince"))
+    revisions.get_by_role("button", name="revision 1 → 2").click()
+    expect(revisions).to_contain_text(re.compile(r"Agent main.*allowAgents\s+lost reviewer"))
+    window.get_by_role("link", name="Open in Configuration").click()
     expect(window.get_by_role("heading", name="Configuration", exact=True)).to_be_visible()
 
 
@@ -176,6 +181,9 @@ def test_changes_take_times_as_people_write_them(window: Page) -> None:
     expect(window.get_by_role("list", name="Figures")).to_contain_text(
         re.compile(r"\b2\d\d spawned")
     )
+    window.get_by_label("From", exact=True).click()
+    window.keyboard.type("yesterday 18:00")
+    expect(window.get_by_label("From", exact=True)).to_have_value("yesterday 18:00")
     window.get_by_label("From", exact=True).fill("the day after")
     window.keyboard.press("Enter")
     expect(window.get_by_role("alert")).to_contain_text('"the day after" is not a time')

@@ -171,6 +171,12 @@ def test_first_view_tells_whether_all_is_well(window: Page, day: Day) -> None:
     expect(refusal.get_by_role("link", name="What if: agent_unknown")).to_have_attribute(
         "href", re.compile(r"/ui/what-if\?like=[0-9a-f-]{36}&from=")
     )
+    expect(
+        refusal.get_by_role("link", name=re.compile(r"^Last refused: \w{8}$"))
+    ).to_have_attribute("href", re.compile("/ui/run/"))
+    for part, view in (("4 failed", "runs"), ("1 refused", "runs"), ("6 deliveries", "ann")):
+        link = window.locator(".verdict").get_by_role("link", name=re.compile(f"^{part}"))
+        expect(link).to_have_attribute("href", re.compile(f"^/ui/{view}"))
     waiting = card(window, "Waiting")
     expect(waiting).to_contain_text("1 run waits for a slot: lane subagent, depth 1 is full")
     expect(waiting).to_contain_text("main · after waits for held-0")
@@ -191,9 +197,31 @@ def test_first_view_tells_whether_all_is_well(window: Page, day: Day) -> None:
     assert window.evaluate("document.documentElement.scrollHeight") <= 900
     window.set_viewport_size({"width": 390, "height": 844})
     window.wait_for_function("document.documentElement.scrollWidth === 390")
-    box = window.get_by_role("row").nth(1).bounding_box()
+    regions = ("Failures", "Refusals", "Waiting", "Running", "Since midnight", "Cost")
+    tops = [(card(window, name).bounding_box() or {"y": -1})["y"] for name in regions]
+    assert tops == sorted(tops), tops
+    parked = window.get_by_role("link", name="6 deliveries of 6 announcements parked")
+    box = parked.bounding_box()
     assert box is not None
     assert box["y"] + box["height"] < 844
+
+
+def test_arrows_walk_the_rows_of_the_cards(window: Page) -> None:
+    window.goto("/ui/overview")
+    expect(card(window, "Failures by cause").get_by_role("listitem").first).to_be_visible()
+    expect(card(window, "Waiting").get_by_role("listitem").first).to_be_visible()
+    window.keyboard.press("ArrowDown")
+    rows = card(window, "Running now").get_by_role("row")
+    expect(rows.nth(1).get_by_role("link")).to_be_focused()
+    for _ in range(rows.count() - 1):
+        window.keyboard.press("j")
+    first = card(window, "Failures by cause").get_by_role("listitem").first.get_by_role("link")
+    expect(first).to_be_focused()
+    window.keyboard.press("ArrowUp")
+    expect(rows.last.get_by_role("link")).to_be_focused()
+    window.keyboard.press("ArrowDown")
+    window.keyboard.press("Enter")
+    expect(window.get_by_role("grid", name="Runs").get_by_role("row")).to_have_count(4)
 
 
 def test_links_lead_to_the_runs_behind_a_figure(window: Page) -> None:
@@ -430,3 +458,29 @@ def test_card_of_run_names_webhook_whose_delivery_failed(window: Page, day: Day)
     expect(failed).to_be_visible()
     failed.click()
     expect(window).to_have_url(re.compile(r"/ui/announcements\?.*state=parked.*open=\d+"))
+
+
+def test_waiting_leads_to_the_runs_that_it_does_not_list(browser: Browser, day: Day) -> None:
+    server = day.server
+    for number in range(4 * SLOTS):
+        key = f"agent:main:line-{number}"
+        narrate(server, {"await": "end"}, label=f"line-{number}", requester={"sessionKey": key})
+    with watched_context(browser, server.url, token=server.token) as (context, _):
+        page = context.new_page()
+        page.goto("/ui/overview")
+        waiting = card(page, "Waiting")
+        heading = waiting.get_by_role("heading")
+        expect(heading).to_have_text(re.compile(r"Waiting \d+"))
+        more = waiting.get_by_role("link", name=re.compile(r"^and \d+ more$"))
+        expect(more).to_have_attribute("href", "/ui/runs?status=waiting&status=queued")
+
+
+def test_refusal_of_each_rule_names_its_last_run(window: Page, day: Day) -> None:
+    day.server.spawn("anything", agentId="nobody", label="first-of-all")
+    for number in range(51):
+        key = f"agent:main:deep-{number}"
+        answer = day.server.spawn("x", mode="session", requester={"sessionKey": key})
+        assert answer.status_code in (403, 422), answer.text
+    window.goto("/ui/overview")
+    refusals = card(window, "Refusals by rule")
+    expect(refusals.get_by_role("link", name="Last refused: first-of-all")).to_be_visible()

@@ -93,6 +93,35 @@ def test_tokens_of_the_search_field_narrow_the_list(page: Page) -> None:
     expect(_rows(page).nth(5)).to_be_visible()
 
 
+def test_arrow_down_leads_from_the_search_to_the_first_row(page: Page) -> None:
+    page.goto("/ui/runs")
+    expect(_rows(page).nth(1)).to_be_visible()
+    for text in ("boat-11", "label:boat-11"):
+        page.keyboard.press("/")
+        field = page.get_by_role("combobox", name="Search runs")
+        field.fill(text)
+        page.keyboard.press("Enter")
+        page.keyboard.press("ArrowDown")
+        expect(_rows(page)).to_have_count(2)
+        expect(_rows(page).nth(1)).to_have_attribute("aria-selected", "false")
+        grid = page.get_by_role("grid", name="Runs")
+        expect(grid).to_be_focused()
+        expect(grid).to_have_attribute("aria-activedescendant", re.compile("."))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="boat-11")).to_be_visible()
+
+
+def test_head_counts_the_listed_runs(page: Page, server: Server) -> None:
+    page.goto("/ui/runs?labelPrefix=counted-")
+    server.accepted(task="count boats", session=CUSTOMER, label="counted-1")
+    expect(page.get_by_text("1 run", exact=True)).to_be_visible()
+    # Totals come later than the rows: here never.
+    page.route(re.compile("/v1/runs.*totals=true"), lambda _: None)
+    server.accepted(task="count boats", session=CUSTOMER, label="counted-2")
+    expect(_rows(page)).to_have_count(3)
+    expect(page.get_by_text("2 runs", exact=True)).to_be_visible()
+
+
 @pytest.mark.nightly
 def test_search_field_suggests_values_and_names_unknown_ones(page: Page) -> None:
     page.goto("/ui/runs")

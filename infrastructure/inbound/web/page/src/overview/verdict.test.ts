@@ -2,8 +2,12 @@ import { expect, test } from 'vitest'
 
 import { verdictOf } from './verdict'
 
-test('the line names what is wrong, and that nothing is', () => {
+test('each part of the line names what is wrong and leads to its list', () => {
   const counts = { ended: { statuses: { done: 3, failed: 5, timeout: 2, refused: 1_204, stopped: 9 } }, live: { parkedDeliveries: 1 } }
-  expect(verdictOf(counts)).toBe('7 failed, 1,204 refused, 1 delivery parked')
-  expect(verdictOf({ ended: { statuses: { done: 3, stopped: 1 } }, live: { parkedDeliveries: 0 } })).toMatch(/^All well/)
+  expect(verdictOf(counts, '1h')).toEqual([
+    { text: '7 failed', view: 'runs', filters: [['status', 'failed'], ['status', 'timeout'], ['status', 'unknown'], ['endedSince', '1h']] },
+    { text: '1,204 refused', view: 'runs', filters: [['status', 'refused'], ['endedSince', '1h']] },
+    { text: '1 delivery parked', view: 'announcements', filters: [['state', 'parked']] },
+  ])
+  expect(verdictOf({ ended: { statuses: { done: 3, stopped: 1 } }, live: { parkedDeliveries: 0 } }, '1h')).toEqual([])
 })

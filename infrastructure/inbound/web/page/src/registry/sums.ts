@@ -10,13 +10,17 @@ export interface HeadLine {
   hint: string
 }
 
-/** Return `42 runs · 1.20 M tokens · $3.40`. A cost that lacks the price of a model says so, and
- * sums tell whether they have the tokens so far of running runs. */
-export function headLine(totals: RunTotalsView): HeadLine {
-  const parts = [counted(totals.runs, 'run')]
+/**
+ * Return `42 runs · 1.20 M tokens · $3.40`. A cost that lacks the price of a model says so, and
+ * sums tell whether they have the tokens so far of running runs.
+ *
+ * @param listed The number of rows, if no others match: they are newer than the totals.
+ */
+export function headLine(totals: RunTotalsView, listed: number | null): HeadLine {
+  const parts = [counted(listed ?? totals.runs, 'run')]
   const hints: string[] = []
   const used = totals.inputTokens + totals.outputTokens
-  if (totals.countedTo !== null) {
+  if (totals.countedTo !== null && listed === null) {
     parts[0] = `the newest ${parts[0]}`
     hints.push(`Counted back to position ${count(totals.countedTo)}; older runs are not counted.`)
   }
