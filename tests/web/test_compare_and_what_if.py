@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Request, expect
 
 from tests.support.page.browser import watched_context
-from tests.support.servers.misconfigured_storm import RULE, StormRecord
+from tests.support.servers.misconfigured_storm import MENDED, RULE, StormRecord
 from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
@@ -427,3 +427,25 @@ def test_what_was_wrong_with_another_question_is_not_said_of_this_one(
         expect(requester).to_be_visible()
         key = server.get(f"/v1/runs/{min(record.refused)}")["requesterSessionKey"]
         expect(page.locator(f'#requesters option[value="{key}"]')).to_have_count(1)
+
+
+def test_failed_run_leads_to_a_good_one_with_a_like_task(window: Page, storm: Storm) -> None:
+    server, _ = storm
+    like = server.accepted("writer", "chapter 7 of the book", label="like")
+    server.run(like, "ended")
+    server.run(server.accepted("writer", "something else", label="unlike"), "ended")
+    failing = json.loads(json.dumps(MENDED))
+    failing["agents"]["list"][1]["runtime"] = {"type": "scripted", "outcome": "error", "error": "x"}
+    server.reload(failing)
+    failed = server.accepted("writer", "chapter 812 of the book", label="torn")
+    server.run(failed, "ended")
+    server.reload(MENDED)
+    window.goto(f"/ui/run/{failed}")
+    offer = window.get_by_text(re.compile("Compare with the last good run with a like task: like"))
+    expect(offer).to_be_visible()
+    window.get_by_role("button", name="Compare with").click()
+    expect(window.get_by_text("Last good run of writer: unlike")).to_be_visible()
+    window.get_by_role("link", name="like", exact=True).click()
+    expect(window).to_have_url(re.compile(f"/ui/compare/{failed}\\?with={like}"))
+    window.goto(f"/ui/compare/{failed}")
+    expect(window.get_by_text("Last good run with a like task: like")).to_be_visible()
