@@ -446,7 +446,7 @@ def test_failed_run_leads_to_a_good_one_with_a_like_task(window: Page, storm: St
     expect(offer).to_be_visible()
     window.get_by_role("button", name="Compare with").click()
     expect(window.get_by_text("Last good run of writer: unlike")).to_be_visible()
-    window.get_by_role("link", name="like", exact=True).click()
+    window.get_by_role("link", name="Last good run with a like task: like").click()
     expect(window).to_have_url(re.compile(f"/ui/compare/{failed}\\?with={like}"))
     window.goto(f"/ui/compare/{failed}")
     expect(window.get_by_text("Last good run with a like task: like")).to_be_visible()
