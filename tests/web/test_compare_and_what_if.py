@@ -428,6 +428,12 @@ def test_what_was_wrong_with_another_question_is_not_said_of_this_one(
         expect(requester).to_be_visible()
         key = server.get(f"/v1/runs/{min(record.refused)}")["requesterSessionKey"]
         expect(page.locator(f'#requesters option[value="{key}"]')).to_have_count(1)
+        page.locator("#search").fill(ALLOWED)
+        page.get_by_label("to", exact=True).fill('["writer", "reviewer"]')
+        # Leaving the field shortens the sentence, and the button stays where it is pressed.
+        requester.press_sequentially(key)
+        page.get_by_role("button", name="Run what-if").click()
+        expect(page.get_by_role("heading", name="Verdicts")).to_be_visible()
 
 
 def test_failed_run_leads_to_a_good_one_with_a_like_task(window: Page, storm: Storm) -> None:

@@ -203,7 +203,10 @@ def test_saved_view_leads_back_to_its_filters(page: Page) -> None:
 
 @pytest.mark.nightly
 def test_time_range_is_chosen_or_written(page: Page) -> None:
-    page.goto("/ui/runs")
+    page.goto("/ui/runs?endedSince=2h")
+    page.get_by_role("button", name="Time range: Ended 2h – …").click()
+    page.get_by_role("button", name="Any time", exact=True).click()
+    expect(page).to_have_url(re.compile("/ui/runs$"))
     page.get_by_role("button", name="Time range: Any time").click()
     page.get_by_role("button", name="Last hour").click()
     expect(page).to_have_url(re.compile("since=1h$"))
