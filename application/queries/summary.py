@@ -252,6 +252,7 @@ async def _live(
         usage_by_agent=usage_by_agent(running),
         running_not_summed=max(0, len(by_status["running"]) - len(running)),
         cut=len(bars) > LIVE_RUNS_MAX or len(parked) > PARKED_MAX,
+        parked_cut=len(parked) > PARKED_MAX,
     )
 
 

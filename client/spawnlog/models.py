@@ -1017,7 +1017,8 @@ class RunTotalsView(AnswerModel):
     over the same runs, without those of `running_not_summed` running ones: all but the newest
     500 and, in the past, those with many usage entries, because at most 10,000 are read.
     `usage_by_agent` lists up to 100 agents, the most expensive first, and `usage_by_day` up
-    to 200 days of an agent, the newest first. Both omit agents without tokens and cost.
+    to 200 days of an agent, whole days, the newest first. Both omit agents without tokens and
+    cost.
     """
 
     runs: int
@@ -1758,7 +1759,7 @@ class LiveRunsView(AnswerModel):
     reason, largest group first. `parked_deliveries` counts webhook deliveries of
     `parked_announcements` that were given up. `usage_by_agent` has the tokens and cost by
     then of the running runs, except `running_not_summed` of them (as in totals of runs). If
-    `cut`, more runs or announcements were not counted.
+    `cut`, more runs or announcements were not counted; if `parked_cut`, more announcements.
     """
 
     preparing: int
@@ -1771,6 +1772,7 @@ class LiveRunsView(AnswerModel):
     usage_by_agent: list[AgentUsageView]
     running_not_summed: int
     cut: bool
+    parked_cut: bool
 
 
 class LogHeadView(AnswerModel):

@@ -132,9 +132,7 @@ async def run_totals(
         usage_by_agent=_agent_views(by_agent),
         usage_by_day=[
             DailyUsageView(day=day, agent_id=agent, **usage.fields)
-            for (day, agent), usage in sorted(
-                _dearest_first(by_day), key=lambda item: item[0][0], reverse=True
-            )[:DAYS_MAX]
+            for (day, agent), usage in whole_days(by_day)
         ],
         running_not_summed=max(0, statuses["running"] - summed),
         counted_to=found.counted_to,
@@ -171,6 +169,19 @@ def _agent_views(by_agent: Mapping[str, UsageSum]) -> list[AgentUsageView]:
         AgentUsageView(agent_id=agent, **usage.fields)
         for agent, usage in _dearest_first(by_agent)[:AGENTS_MAX]
     ]
+
+
+def whole_days(
+    by_day: Mapping[tuple[date, str], UsageSum],
+) -> list[tuple[tuple[date, str], UsageSum]]:
+    """Return the newest usages by day and agent. A day of which agents would be cut off is left
+    out, unless it is the only one."""
+    newest = sorted(_dearest_first(by_day), key=lambda item: item[0][0], reverse=True)
+    kept, left = newest[:DAYS_MAX], newest[DAYS_MAX:]
+    if not left:
+        return kept
+    (cut, _), _ = left[0]
+    return [item for item in kept if item[0][0] != cut] or kept
 
 
 def _most_first(numbers: Counter[str], limit: int | None = None) -> dict[str, int]:

@@ -63,6 +63,7 @@ class ListTreeUsage(ReadAsOf):
         " all sessions). Running runs count with their usage so far: the newest 500 of all these"
         " trees. A session that was spawned is not a root and has no runs of a tree."
     ),
+    errors=("not_found",),
     command="of the page",
 )
 async def list_tree_usage(

@@ -39,8 +39,8 @@ class RunTotalsView(UsageTotalsView):
     were, down to the one created at that position. Tokens and cost are summed over the same runs,
     without those of `runningNotSummed` running ones: all but the newest 500 and, in the past, those
     with many usage entries, because at most 10,000 are read. `usageByAgent` lists up to 100 agents,
-    the most expensive first, and `usageByDay` up to 200 days of an agent, the newest first. Both
-    omit agents without tokens and cost."""
+    the most expensive first, and `usageByDay` up to 200 days of an agent, whole days, the newest
+    first. Both omit agents without tokens and cost."""
 
     statuses: dict[str, int]
     agents: dict[str, int]

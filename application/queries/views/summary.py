@@ -52,7 +52,7 @@ class LiveRunsView(View):
     largest group first. `parkedDeliveries` counts webhook deliveries of `parkedAnnouncements` that
     were given up. `usageByAgent` has the tokens and cost by then of the running runs, except
     `runningNotSummed` of them (as in totals of runs). If `cut`, more runs or announcements were not
-    counted."""
+    counted; if `parkedCut`, more announcements."""
 
     preparing: int
     waiting: int
@@ -64,6 +64,7 @@ class LiveRunsView(View):
     usage_by_agent: list[AgentUsageView]
     running_not_summed: int
     cut: bool
+    parked_cut: bool
 
 
 class SummaryView(View):

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from datetime import date
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from application.ports.run_search import RunWords, ScanWindow
 from application.queries.access import AccessScope, Caller
 from application.queries.errors import QueryError
 from application.queries.runs import ListRuns, list_runs
-from application.queries.search import run_words
+from application.queries.search import run_totals, run_words
+from application.queries.search.run_totals import UsageSum
 from application.queries.services import QueryServices
 from application.queries.views.run import RunListView, status_of
 from application.queries.views.run_totals import RunTotalsView
@@ -164,6 +166,20 @@ def _usage(tokens: int, *costs: float | None) -> Usage:
         for number, cost in enumerate(costs)
     )
     return Usage(input_tokens=tokens, output_tokens=2, models=models)
+
+
+def test_usage_by_day_has_whole_days(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = date(2026, 3, 1), date(2026, 3, 2)
+    usages = {(day, agent): UsageSum() for day in (first, second) for agent in ("main", "writer")}
+    for usage in usages.values():
+        usage.input_tokens = 1
+    monkeypatch.setattr(run_totals, "DAYS_MAX", 3)
+    assert [place for place, _ in run_totals.whole_days(usages)] == [
+        (second, "main"),
+        (second, "writer"),
+    ]
+    monkeypatch.setattr(run_totals, "DAYS_MAX", 1)
+    assert [place for place, _ in run_totals.whole_days(usages)] == [(second, "main")]
 
 
 async def test_totals_sum_tokens_and_cost_as_of_each_position(

@@ -439,6 +439,7 @@ export interface LiveRunsView {
   usageByAgent: AgentUsageView[]
   runningNotSummed: number
   cut: boolean
+  parkedCut: boolean
 }
 
 export interface LogDifferenceView {

@@ -10,11 +10,11 @@ export interface Badge {
   isBad?: boolean
 }
 
-type Counts = Pick<LiveRunsView, 'running' | 'queued' | 'waiting' | 'parkedAnnouncements' | 'cut'>
+type Counts = Pick<LiveRunsView, 'running' | 'queued' | 'waiting' | 'parkedAnnouncements' | 'parkedCut'>
 
 /** Return the badges of the views for what is going on at a moment; none for what does not. */
 export function badgesOf(counts: Counts, isLive: boolean): Partial<Record<View, Badge>> {
-  const { running, parkedAnnouncements: parked, cut } = counts
+  const { running, parkedAnnouncements: parked, parkedCut: cut } = counts
   const waiting = counts.queued + counts.waiting
   const when = isLive ? 'now' : 'at this moment'
   return {
