@@ -319,6 +319,7 @@ def test_refused_run_names_its_setting_and_who_held_the_places(
         page.goto(f"/ui/run/{refused}")
         refusal = page.get_by_role("region", name="Refusal")
         expect(refusal).to_contain_text("agents.defaults.subagents.maxChildrenPerAgent: 5")
+        expect(page.get_by_text("None: refused", exact=True)).to_be_visible()
         held = refusal.get_by_role("list", name="The 5 children that held the places then:")
         for number, run_id in enumerate(children):
             link = held.get_by_role("link", name=f"child-{number}")
