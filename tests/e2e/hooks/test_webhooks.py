@@ -203,16 +203,19 @@ def test_all_parked_announcements_of_a_token_are_redriven_at_once(
         "refused": [],
         "moreAfter": None,
     }
+    # They are sent in the order in which they were parked.
+    parked = [item["runId"] for item in server.get("/v1/announcements", state="parked")["items"]]
+    second, third = sorted((run_id for run_id, _ in made[1:]), key=parked.index)
     headers = {"Idempotency-Key": "several"}
     request = {**body, "limit": 1}
     first = server.http.post(path, json=request, headers=headers).json()
-    assert first["redriven"] == [{"runId": made[1][0], "webhooks": ["all"]}]
+    assert first["redriven"] == [{"runId": second, "webhooks": ["all"]}]
     assert server.http.post(path, json=request, headers=headers).json() == first
     # Nothing that is parked after a position is sent again, also if it was parked again meanwhile.
     bounded = {**request, "after": first["moreAfter"], "until": first["moreAfter"]}
     problem_of(server.http.post(path, json=bounded), 409, "no_announcement")
     last = server.http.post(path, json={**request, "after": first["moreAfter"]}).json()
-    assert last["redriven"] == [{"runId": made[2][0], "webhooks": ["all"]}]
+    assert last["redriven"] == [{"runId": third, "webhooks": ["all"]}]
     for run_id, key in made:
         delivery(server, key, "all", "delivered")
         delivery(server, key, "discord", "parked")

@@ -96,12 +96,12 @@ def test_end_that_takes_too_long_is_the_end() -> None:
         "import asyncio\n"
         "from infrastructure.server.lifecycle import _end_after\n"
         "async def end():\n"
-        "    with _end_after(0.05):\n"
-        "        while True:\n"
-        "            try:\n"
-        "                await asyncio.Event().wait()\n"
-        "            except asyncio.CancelledError:\n"
-        "                print('was broken off')\n"
+        "    _end_after(0.05)\n"
+        "    while True:\n"
+        "        try:\n"
+        "            await asyncio.Event().wait()\n"
+        "        except asyncio.CancelledError:\n"
+        "            print('was broken off')\n"
         "asyncio.run(end())\n"
     )
     command = [sys.executable, "-c", script]
