@@ -349,16 +349,13 @@ async def list_runs(
         is_scan=is_scan,
     )
     following = replace(place, after=page.after_cursor) if page.after_cursor is not None else None
-    instant = await instant_of(services, moment)
-    shown, known = await _so_far(services, page.runs, instant)
+    shown, known = await _so_far(services, page.runs, moment)
     running: list[Run] = []
     if query.totals and cursor is None and query.cause is None:
         if page.after_cursor is None and not is_scan:
             running = [run for run in shown if run.run_id in known]
         else:
-            running = await running_so_far(
-                services, caller, criteria, place, wanted, instant=instant
-            )
+            running = await running_so_far(services, caller, criteria, place, wanted, moment=moment)
     view = RunListView(
         items=await run_summaries(
             shown,
@@ -385,20 +382,20 @@ async def list_runs(
 
 
 async def _so_far(
-    services: QueryServices, runs: Sequence[Run], instant: datetime | None
+    services: QueryServices, runs: Sequence[Run], moment: AsOf
 ) -> tuple[list[Run], Mapping[UUID, OutputSoFar]]:
-    """Return runs as they read now or read at an earlier `instant`, the running ones with their
-    tokens by then, and the outputs of those whose tokens are known.
+    """Return the runs with their tokens at the moment, and the outputs of those whose tokens are
+    known.
 
-    Only runs of now have an elapsed time: a run of the past has nothing else that its events and
-    its transcript up to then do not have.
+    Only runs of now get an elapsed time.
     """
     at_work = [run for run in runs if run.stage == "started"]
     now = services.work.log.now()
-    if instant is None:
+    outputs: Mapping[UUID, OutputSoFar] = {}
+    if moment.now:
         runs = [elapsed_at(run, now) for run in runs]
         outputs = await services.outputs.so_far(services.transcripts, at_work)
-    else:
+    elif at_work and (instant := await instant_of(services, moment)) is not None:
         outputs = await services.outputs.used_by(services.transcripts, at_work, instant, now)
     shown = [await with_usage(services.work, run, outputs.get(run.run_id)) for run in runs]
     return shown, outputs
@@ -411,10 +408,10 @@ async def running_so_far(
     place: Cursor,
     words: RunWords | None = None,
     *,
-    instant: datetime | None,
+    moment: AsOf,
 ) -> list[Run]:
-    """Return the newest of the matching runs that are running, each with its tokens so far: now, or
-    at the `instant` of an earlier place. Runs whose tokens then are not known are left out.
+    """Return the newest of the matching runs that are running, each with its tokens at the moment.
+    Runs whose tokens then are not known are left out.
 
     The lanes bound the scan: they name all running runs, however long the log is.
     """
@@ -432,7 +429,7 @@ async def running_so_far(
         ascending=False,
         is_scan=words is not None,
     )
-    shown, known = await _so_far(services, page.runs, instant)
+    shown, known = await _so_far(services, page.runs, moment)
     return [run for run in shown if run.run_id in known]
 
 
@@ -627,8 +624,7 @@ async def get_run(
     respawns = await _visible_respawns(services, caller, run, shown_at.position)
     if shown_at.now and run.stage == "started":
         await services.transcripts.flushes.flush(run.run_id)
-    instant = await instant_of(services, shown_at)
-    (shown,), outputs = await _so_far(services, (run,), instant)
+    (shown,), outputs = await _so_far(services, (run,), shown_at)
     is_full = caller.may("content") and await services.access.covers_run(caller, run)
     form = RunView if is_full else RunMetadataView
     # After a wait, texts that this process has just recorded are taken from memory.

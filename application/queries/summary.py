@@ -12,7 +12,7 @@ from pydantic import Field
 from application.ports.registry import InboxQuery, LaneState, RunCondition, RunQuery
 from application.ports.run_bars import RunBar
 from application.queries.access import Caller
-from application.queries.as_of import AsOf, instant_of, resolve_as_of
+from application.queries.as_of import AsOf, resolve_as_of
 from application.queries.command import Column, Command, Option
 from application.queries.configuration import configuration_in_force
 from application.queries.errors import invalid_value
@@ -136,8 +136,7 @@ async def get_summary(
     spawned = _also(runs, RunCondition("created_position", ">", limits.after))
     ended = _also(runs, RunCondition("over_position", ">", live_before), IS_OVER)
     search, access = services.run_search, services.access
-    instant = await instant_of(services, end)
-    running = await running_so_far(services, caller, runs, place, instant=instant)
+    running = await running_so_far(services, caller, runs, place, moment=end)
     begun = [run for run in running if run.created_position > limits.after]
     spawned_totals, ended_totals, (failures, further), revisions, live = await asyncio.gather(
         run_totals(search, access, caller, spawned, None, at, running=begun),

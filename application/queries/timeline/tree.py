@@ -12,7 +12,7 @@ from pydantic import Field
 from application.ports.registry import RunCondition, RunQuery
 from application.ports.run_bars import ReachedStage, RunBar, RunDetails, SessionBar
 from application.queries.access import Caller
-from application.queries.as_of import AsOf, instant_of, resolve_as_of
+from application.queries.as_of import AsOf, resolve_as_of
 from application.queries.command import Command, Option
 from application.queries.operation import ReadAsOf, operation
 from application.queries.paging import Cursor
@@ -199,8 +199,7 @@ async def _running_so_far(
     """Return the running runs of the whole tree, with their tokens and cost by then."""
     tree = RunQuery((RunCondition("root", "=", session.root_session_key),))
     place = Cursor(moment.position, -1, counts_back_from=services.work.log.now())
-    instant = await instant_of(services, moment)
-    running = await running_so_far(services, caller, tree, place, instant=instant)
+    running = await running_so_far(services, caller, tree, place, moment=moment)
     return {run.run_id: run for run in running}
 
 

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from application.ports.registry import RunCondition, RunQuery
 from application.queries.access import Caller
-from application.queries.as_of import instant_of, resolve_as_of
+from application.queries.as_of import resolve_as_of
 from application.queries.operation import ReadAsOf, operation
 from application.queries.paging import Cursor
 from application.queries.run_filter import TEXT_CHARACTERS_MAX, narrow_to_tree
@@ -78,13 +78,12 @@ async def list_tree_usage(
     }
     own = await narrow_to_tree(services.work.registry, caller, RunQuery())
     place = Cursor(at, -1, counts_back_from=services.work.log.now())
-    instant = await instant_of(services, moment)
     running = await running_so_far(
         services,
         caller,
         RunQuery((*own.conditions, RunCondition("root", "any of", tuple(sorted(keys))))),
         place,
-        instant=instant,
+        moment=moment,
     )
     items = list[TreeUsageView]()
     for key in keys:

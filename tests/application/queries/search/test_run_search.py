@@ -309,3 +309,22 @@ async def test_search_goes_along_an_index(
             touched = re.search(r"Buffers: shared hit=(\d+)", plan)
             assert touched is not None
             assert int(touched.group(1)) < 500 * 10 * 3, plan
+
+
+async def test_past_runs_that_were_not_running_need_no_instant(
+    services: QueryServices, family: LoggedFamily, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[int]()
+    log = type(services.work.log)
+    original = log.recorded_at
+
+    async def recorded_at(self: Any, position: int) -> Any:
+        asked.append(position)
+        return await original(self, position)
+
+    monkeypatch.setattr(log, "recorded_at", recorded_at)
+    moment = f"pos:{await services.work.log.head()}"
+    await list_runs(services, READER, ListRuns(at=moment, agent_ids=("stranger",)))
+    assert asked == []
+    await list_runs(services, READER, ListRuns(at=moment, agent_ids=("main",)))
+    assert asked
