@@ -1273,8 +1273,8 @@ class TranscriptView(AnswerModel):
 class TreeRunView(AnswerModel):
     """
     A run in a tree. `respawned_from` is the run that it was respawned from, in any tree.
-    `error` is a preview of why it failed. Tokens and cost are those by then while it is
-    running; they are None if they are not known.
+    `error` is a preview of why it failed. Tokens and cost of a running run are what it had
+    used by then; they are None if that is not known.
     """
 
     run_id: str

@@ -39,8 +39,8 @@ LEVELS_MAX = 64
 )  # fmt: skip
 class TreeRunView(RunMetadataView):
     """A run in a tree. `respawnedFrom` is the run that it was respawned from, in any tree. `error`
-    is a preview of why it failed. Tokens and cost are those by then while it is
-    running; they are null if they are not known."""
+    is a preview of why it failed. Tokens and cost of a running run are what it had used by then;
+    they are null if that is not known."""
 
     input_tokens: int | None
     output_tokens: int | None

@@ -38,8 +38,10 @@ WORDED = frozenset({"compareRuns", "explainRun", "listEvents", "listRunEvents", 
 """Operations whose answers depend on the release: texts about rules, events in the newest version
 of their types, and changes of all members of a run.
 """
+_LATEST = frozenset({"listTreeUsage"})
 LATER: Mapping[str, frozenset[str]] = {
-    "first": frozenset({"getSessionTree", "listTimeline", "listRevisions", "getRevision"})
+    "first": _LATEST | {"getSessionTree", "listTimeline", "listRevisions", "getRevision"},
+    "second": _LATEST,
 }
 """Operations that are newer than the answers about a log."""
 

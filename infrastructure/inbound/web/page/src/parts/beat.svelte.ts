@@ -1,7 +1,7 @@
 // A beat at which a view asks again for what the log does not tell: tokens of running runs, for one.
 
 export class Beat {
-  /** The number of beats so far. A page that nobody sees has none. */
+  /** The number of beats so far. It stands still while the page is hidden. */
   turn = $state(0)
 
   /** Beat at this interval, and not at all while it is null. Call it while a component begins. */
