@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -130,6 +131,12 @@ def figure(page: Page, name: str) -> Locator:
     return card(page, "Since midnight").get_by_role("link", name=re.compile(f" {name}\\b"))
 
 
+def is_in_lines(elements: Locator, lines: int) -> bool:
+    """Return True if the elements stand on this number of lines; False while one is drawn anew."""
+    boxes = [one.bounding_box() for one in elements.all()]
+    return None not in boxes and len({round(box["y"]) for box in boxes if box}) == lines
+
+
 def cut_texts(page: Page) -> list[str]:
     """Return the causes, reasons and figures of which the window shows a part only."""
     found: list[str] = page.locator(".reason, .figure, td.right").evaluate_all(
@@ -248,9 +255,7 @@ def test_running_run_is_followed_and_stopped(window: Page, day: Day) -> None:
     for width, lines in ((1024, 1), (720, 1), (390, 2)):
         window.set_viewport_size({"width": width, "height": 844})
         figures = card(window, "Since midnight").locator(".one")
-        assert (
-            len({round((one.bounding_box() or {"y": -1})["y"]) for one in figures.all()}) == lines
-        )
+        wait_for(f"{lines} lines at {width} px", partial(is_in_lines, figures, lines))
         assert cut_texts(window) == []
 
 
