@@ -13,12 +13,14 @@ const EVERY_MS = 1_000
 export class Following {
   /** How far it is; null if nothing was sent again. */
   progress = $state.raw<Progress | null>(null)
-  /** Whether requests to send again are on their way. */
-  isSending = $state(false)
   /** The position up to which the record was read. */
   position = $state(0)
 
-  #redelivery = new Redelivery()
+  /** How many requests to send again are on their way. */
+  #sending = $state(0)
+  readonly #redelivery = new Redelivery()
+  /** Grows with each addition: what was read before it is read again. */
+  #additions = 0
   #isReading = false
   #timer: ReturnType<typeof setTimeout> | undefined
 
@@ -30,22 +32,26 @@ export class Following {
     $effect(() => () => clearTimeout(this.#timer))
   }
 
-  /** Send announcements again and follow those that were. */
+  /** Send announcements again, and follow them beside those that are still on their way. */
   async send(send: () => Promise<RedrivenItem[]>): Promise<void> {
     const after = moment.head
-    this.isSending = true
+    this.#sending += 1
     try {
       const redriven = await send()
       if (redriven.length === 0) return
-      this.#redelivery = new Redelivery()
-      this.#redelivery.add(redriven)
-      this.position = after
+      this.#redelivery.add(redriven, after)
+      this.#additions += 1
       // What became of the first may be recorded by now.
       await this.#read()
       this.#readIfDue()
     } finally {
-      this.isSending = false
+      this.#sending -= 1
     }
+  }
+
+  /** Whether requests to send again are on their way. */
+  get isSending(): boolean {
+    return this.#sending > 0
   }
 
   /** Return true while something is sent or is on its way, as counted at a position. */
@@ -67,22 +73,26 @@ export class Following {
 
   async #read(): Promise<void> {
     const redelivery = this.#redelivery
+    const additions = this.#additions
     this.#isReading = true
     try {
       for (;;) {
-        const { body } = await read('listEvents', { after: this.position, types: [...DELIVERY_EVENTS], limit: PAGE_EVENTS })
-        if (redelivery !== this.#redelivery) return
+        const { body } = await read('listEvents', { after: redelivery.position, types: [...DELIVERY_EVENTS], limit: PAGE_EVENTS })
+        if (additions !== this.#additions) return
         for (const event of body.items) redelivery.take(event)
-        const isEnd = body.nextAfter >= body.head || body.nextAfter <= this.position
-        this.position = Math.max(this.position, body.nextAfter)
+        const isEnd = body.nextAfter >= body.head || body.nextAfter <= redelivery.position
+        redelivery.position = Math.max(redelivery.position, body.nextAfter)
         if (isEnd) break
       }
     } catch (error) {
       if (!(error instanceof RequestFailed)) throw error
       // It is read again when the log grows.
     } finally {
-      if (redelivery === this.#redelivery) this.progress = redelivery.progress()
-      this.#isReading = false
+      if (additions === this.#additions) {
+        this.position = redelivery.position
+        this.progress = redelivery.progress()
+        this.#isReading = false
+      }
     }
   }
 }

@@ -6,7 +6,7 @@ const event = (type: string, runId: string, name: string, more: Record<string, u
   ({ type, runId, payload: { kind, name, ...more } })
 const sent = (...runs: string[]): Redelivery => {
   const redelivery = new Redelivery()
-  redelivery.add(runs.map((runId) => ({ runId, webhooks: ['crm'] })))
+  redelivery.add(runs.map((runId) => ({ runId, webhooks: ['crm'] })), 5)
   return redelivery
 }
 
@@ -26,7 +26,7 @@ test('deliveries are told as they come: delivered, failed again with the answer,
 
 test('one announcement is delivered when each of its webhooks has it', () => {
   const redelivery = new Redelivery()
-  redelivery.add([{ runId: 'a', webhooks: ['crm', 'ops'] }])
+  redelivery.add([{ runId: 'a', webhooks: ['crm', 'ops'] }], 5)
   redelivery.take(event('EffectAttempted', 'a', 'crm', { statusCode: 200 }))
   expect(redelivery.progress()).toMatchObject({ announcements: 1, delivered: 0, due: 1 })
   redelivery.take(event('EffectAttempted', 'a', 'ops', { statusCode: 200 }))
@@ -41,4 +41,18 @@ test('events of before, of other runs, of other webhooks and of hooks do not cou
   redelivery.take(event('EffectParked', 'a', 'ops'))
   redelivery.take(event('EffectParked', 'a', 'crm', {}, 'hook'))
   expect(redelivery.progress()).toMatchObject({ failed: 0, due: 1 })
+})
+
+test('what is sent while others are on their way is counted with them, and later ones begin anew', () => {
+  const redelivery = sent('a', 'b')
+  redelivery.position = 9
+  redelivery.take(event('EffectAttempted', 'a', 'crm', { statusCode: 204 }))
+  redelivery.add([{ runId: 'c', webhooks: ['crm'] }], 7)
+  expect(redelivery.position).toBe(7)
+  expect(redelivery.progress()).toMatchObject({ announcements: 3, delivered: 1, due: 2 })
+  for (const runId of ['b', 'c']) redelivery.take(event('EffectAttempted', runId, 'crm', { statusCode: 204 }))
+  expect(redelivery.progress()).toMatchObject({ announcements: 3, delivered: 3, due: 0 })
+  redelivery.add([{ runId: 'd', webhooks: ['crm'] }], 20)
+  expect(redelivery.position).toBe(20)
+  expect(redelivery.progress()).toMatchObject({ announcements: 1, delivered: 0, due: 1 })
 })

@@ -29,9 +29,16 @@ const NO_ANSWER = 'no answer'
 
 /** The deliveries of announcements that were sent again. */
 export class Redelivery {
+  /** The position after which the record is read for them. */
+  position = 0
   readonly #runs = new Map<string, Map<string, Way>>()
 
-  add(redriven: RedrivenItem[]): void {
+  /** Add what was sent again after a position. What is still on its way is counted with it. */
+  add(redriven: RedrivenItem[], after: number): void {
+    const isAllTold = this.progress().due === 0
+    if (isAllTold) this.#runs.clear()
+    // Its events may be among those that were read for the earlier ones: they are read once more.
+    this.position = isAllTold ? after : Math.min(this.position, after)
     for (const { runId, webhooks } of redriven) {
       const ways = this.#runs.get(runId) ?? new Map<string, Way>()
       for (const webhook of webhooks) ways.set(webhook, { state: 'due', cause: null })

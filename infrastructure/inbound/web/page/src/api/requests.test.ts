@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 
 import type { Asked } from '../moment/asked.svelte'
 import type { Listing } from '../moment/listing.svelte'
@@ -58,3 +58,21 @@ export function refused(sending: Sending, asked: typeof Asked, listing: typeof L
   // @ts-expect-error an unknown query parameter of a listing
   new listing('listRuns', { ...reading, nextName: 'cursor' }, () => ({ label: 'first', limt: 5 }))
 }
+
+test('an answer as of the past is kept, but not one of the last seconds, which may still grow', async () => {
+  let requests = 0
+  const answeredAs = (agoMs: number): void => {
+    vi.stubGlobal('fetch', async () => {
+      requests += 1
+      return Promise.resolve(new Response('{}', { headers: { 'Spawnlog-Recorded-At': new Date(Date.now() - agoMs).toISOString() } }))
+    })
+  }
+  vi.stubGlobal('localStorage', { getItem: () => null })
+  for (const [at, agoMs, expected] of [['pos:7', 3_600_000, 1], ['pos:8', 1_000, 2]] as const) {
+    requests = 0
+    answeredAs(agoMs)
+    for (let turn = 0; turn < 2; turn += 1) await read('listRuns', { at }, { isForever: true })
+    expect(requests).toBe(expected)
+  }
+  vi.unstubAllGlobals()
+})

@@ -112,6 +112,8 @@ export function authorization(token = readToken()): Record<string, string> {
 }
 
 const ANSWERS_KEPT_MAX = 200
+/** An answer about a later instant may still grow: another server may not have written yet what its runs printed. */
+const SETTLED_MS = 30_000
 let kept = new Map<string, Answer<unknown>>()
 
 /** Empty the cache, for another token or log. Pending responses are not cached. */
@@ -121,7 +123,7 @@ export function forgetAnswers(): void {
 
 /**
  * Send a read. With `isForever`, the response never changes, because it is as of a past position of the
- * log; the last 200 of these are cached. `last` is the previous response to the same request: its body is
+ * log; the last 200 of these are cached, but for those about the last 30 seconds. `last` is the previous response to the same request: its body is
  * reused if the server confirms its ETag.
  */
 export async function read<Of extends ReadOperation, Given extends Parameters[Of]>(
@@ -138,12 +140,16 @@ export async function read<Of extends ReadOperation, Given extends Parameters[Of
     return known as Answer<Answers[Of]>
   }
   const answer = await send<Answers[Of]>(method, target, { signal: options.signal, last: options.last })
-  if (options.isForever) {
+  if (options.isForever && isSettled(answer.recordedAt)) {
     answers.set(target, answer)
     const oldest = answers.keys().next()
     if (answers.size > ANSWERS_KEPT_MAX && !oldest.done) answers.delete(oldest.value)
   }
   return answer
+}
+
+function isSettled(recordedAt: string | null): boolean {
+  return recordedAt !== null && clock.now - Date.parse(recordedAt) > SETTLED_MS
 }
 
 /** Send a command. It takes effect once, however often it is sent with the same `key`. */
