@@ -292,10 +292,23 @@ def test_enter_in_any_field_tests_and_answers_in_a_sentence(window: Page, storm:
     expect(window.get_by_text(f"All runs of {name} since yesterday 18:00 are")).to_be_visible()
     rows = window.get_by_role("grid", name="Decisions").get_by_role("row")
     expect(rows).to_have_count(len(own) + 1)
+    difference = rows.nth(1).get_by_text(f"refused by {RULE} → accepted")
+    expect(difference).to_have_attribute("title", re.compile("\n/rule$"))
+    assert difference.evaluate("cell => cell.scrollWidth <= cell.clientWidth")
     for width in (1280, 720, 390):
         window.set_viewport_size({"width": width, "height": 844})
         expect(rows.nth(1)).to_contain_text(re.compile(r"^reviewer-\d+"))
         wait_for("a page that fits", lambda: window.evaluate(FITS))
+    other = next(run for run in refused if run["requesterSessionKey"] != key)
+    window.goto(f"/ui/what-if?like={other['runId']}&requester={key}")
+    newest = max(own, key=lambda run: run["stages"][0]["position"])
+    names = window.get_by_text(f"The newest that rule {RULE} refused is")
+    expect(names).to_contain_text(newest["runId"][:8])
+    expect(names).not_to_contain_text(other["runId"][:8])
+    window.get_by_label("Requester").fill("agent:main:nobody")
+    window.keyboard.press("Enter")
+    expect(window.get_by_text("All runs of main · nobody are tested.")).to_be_visible()
+    expect(names).to_have_count(0)
 
 
 @pytest.mark.nightly

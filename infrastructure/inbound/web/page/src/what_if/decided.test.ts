@@ -23,8 +23,24 @@ test('the agents that the most is changed for come first, and verdicts that nobo
 
 test('a row keeps the beginning of what differs, however long that is', () => {
   const row = rowOf(VERDICT)
-  expect(row.first).toMatch(/^\/model: null → "x/)
+  expect(row.first).toMatch(/^model: none → x/)
   expect(row.first.length).toBe(300)
+})
+
+test.each([
+  ['/rule', 'active_children', null, 'refused by active_children → accepted'],
+  ['/rule', null, 'allow_agents', 'accepted → refused by allow_agents'],
+  ['/rule', 'depth', 'active_children', 'refused by depth → refused by active_children'],
+  ['/maxSpawnDepth', 2, 3, 'maximum depth: 2 → 3'],
+  ['/tools/deny', ['exec'], [], 'denied tools: exec → none'],
+  ['/sandboxed', true, false, 'sandboxed: yes → no'],
+  ['/prompt/systemPrompt/template', 600, 720, 'system prompt, from template: 600 → 720 bytes'],
+  ['/contextScripts', [{ script: 'style', bytes: 9, hmac: 'a' }], [{ script: 'style', bytes: 1_900, hmac: 'b' }], 'context scripts: style (9 bytes) → style (1,900 bytes)'],
+  ['/contextScripts', [{ script: 'style', bytes: 9, hmac: 'a' }], [{ script: 'style', bytes: 9, hmac: 'b' }], 'context scripts: changed'],
+  ['/later/than/this', 'a', 'b', 'later, than, this: a → b'],
+])('the difference at %s is in words, its pointer in the title', (field, recorded, decided, words) => {
+  const row = rowOf({ ...VERDICT, difference: { field, recorded, decided } })
+  expect([row.first, row.pointer]).toEqual([words, field])
 })
 
 test('of very many rows the first are kept, and the others counted', () => {

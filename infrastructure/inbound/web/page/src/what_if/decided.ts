@@ -1,6 +1,7 @@
 // Verdicts as the page keeps them: the first ones, and the beginning of their texts.
 
-import type { TotalsView, WhatIfVerdictView } from '../api/shapes'
+import type { DifferenceView, TotalsView, WhatIfVerdictView } from '../api/shapes'
+import { count } from '../parts/text'
 
 export const ROWS_MAX = 10_000
 const TEXT_CHARS_MAX = 300
@@ -15,8 +16,12 @@ export interface DecidedRow {
   verdict: WhatIfVerdictView['verdict']
   rule: string
   configRevision: number
-  /** What would be otherwise first, or why it cannot be said. */
+  /** The first difference in words, or what is not on record. */
   first: string
+  /** Facts that are assumed to be in order; empty if there are none. */
+  assumed: string
+  /** The JSON pointer of the first difference; empty if there is none. */
+  pointer: string
 }
 
 export function rowOf(view: WhatIfVerdictView): DecidedRow {
@@ -31,6 +36,8 @@ export function rowOf(view: WhatIfVerdictView): DecidedRow {
     rule: view.rule ?? '',
     configRevision: view.configRevision,
     first: firstOf(view).slice(0, TEXT_CHARS_MAX),
+    assumed: view.assumed.length === 0 ? '' : `taken to be in order: ${view.assumed.join(', ')}`.slice(0, TEXT_CHARS_MAX),
+    pointer: view.difference?.field ?? '',
   }
 }
 
@@ -45,23 +52,51 @@ export class KeptRows {
   }
 }
 
+/** Names of fields whose pointers are not words. */
+const FIELDS: Record<string, string> = {
+  '/agentId': 'agent', '/modelApplied': 'model applied', '/controlScope': 'control scope', '/workspaceDir': 'workspace',
+  '/runTimeoutSeconds': 'time limit (s)', '/tools/allow': 'allowed tools', '/tools/deny': 'denied tools',
+  '/authProfiles': 'credentials', '/archiveAfterMinutes': 'archived after (min)', '/idleHours': 'idle (h)', '/maxAgeHours': 'greatest age (h)',
+  '/prices/input': 'price of input', '/prices/output': 'price of output', '/maxSpawnDepth': 'maximum depth', '/contextScripts': 'context scripts',
+  '/contextPreamble/keptCharacters': 'characters of context', '/directDelivery': 'direct delivery', '/announcement/origin': 'announced to',
+}
+
 function firstOf(view: WhatIfVerdictView): string {
   const parts: string[] = []
-  if (view.difference !== null) parts.push(`${view.difference.field}: ${reads(view.difference.recorded)} → ${reads(view.difference.decided)}`)
+  if (view.difference !== null) parts.push(differenceText(view.difference))
   if (view.text !== null) parts.push(view.text)
   if (view.missing.length > 0) parts.push(`not on record: ${view.missing.join(', ')}`)
-  if (view.assumed.length > 0) parts.push(`taken to be in order: ${view.assumed.join(', ')}`)
   return parts.join('; ')
 }
 
-const reads = (value: unknown): string => JSON.stringify(value ?? null).slice(0, TEXT_CHARS_MAX)
+/** `refused by active_children → accepted`, `maximum depth: 2 → 3`. */
+function differenceText({ field, recorded, decided }: DifferenceView): string {
+  const [before, after] = [recorded, decided].map((value) => (field !== '/rule' ? reads(value) : value === null ? 'accepted' : `refused by ${reads(value)}`))
+  if (field === '/rule') return `${before} → ${after}`
+  if (before === after) return `${fieldName(field)}: changed`
+  return `${fieldName(field)}: ${before} → ${after}${field.startsWith('/prompt/') ? ' bytes' : ''}`
+}
+
+function fieldName(field: string): string {
+  const [text, source] = /^\/prompt\/(\w+)\/(.*)$/.exec(field)?.slice(1) ?? []
+  if (source !== undefined) return `${text === 'message' ? 'message' : 'system prompt'}, from ${source}`
+  return FIELDS[field] ?? field.slice(1).replaceAll('/', ', ')
+}
+
+function reads(value: unknown): string {
+  if (typeof value === 'boolean') return value ? 'yes' : 'no'
+  if (value === null || value === '' || (Array.isArray(value) && value.length === 0)) return 'none'
+  if (Array.isArray(value)) return value.map(reads).join(', ').slice(0, TEXT_CHARS_MAX)
+  const { script, bytes } = Object(value) as { script?: unknown; bytes?: unknown }
+  if (typeof script === 'string') return `${script} (${count(Number(bytes))} bytes)`
+  return (typeof value === 'string' ? value : JSON.stringify(value)).slice(0, TEXT_CHARS_MAX)
+}
 
 export type Verdict = WhatIfVerdictView['verdict']
 const ORDER: Verdict[] = [
   'newly-refused', 'newly-allowed', 'different-agent', 'different-model', 'different-plan', 'different-context',
   'different-announcement', 'not-replayable', 'same',
 ]
-/** All verdicts of decisions that change. */
 /** The name of a verdict for reading: `newly allowed`. */
 export function verdictName(verdict: Verdict): string {
   return verdict.replaceAll('-', ' ')
@@ -73,6 +108,7 @@ export function inOrder(rows: DecidedRow[]): DecidedRow[] {
   return [...rows].sort((one, other) => places.get(one.verdict)! - places.get(other.verdict)! || one.position - other.position)
 }
 
+/** All verdicts of decisions that change. */
 export const CHANGED = ORDER.filter((one) => one !== 'same')
 
 export interface Matrix {
