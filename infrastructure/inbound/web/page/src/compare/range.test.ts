@@ -12,6 +12,8 @@ test('both ends take what the control of the moment takes', () => {
 test('a time ago is before the moment that is shown', () => {
   expect(readRange('1h', '', context, true).from).toBe('-1h')
   expect(readRange('1h', '', context, false).from).toBe('2026-11-26T08:30:00.000Z')
+  // Before all instants that a date can be: the server says so.
+  expect(readRange('9999999999w', '', context, false).from).toBe('-9999999999w')
 })
 
 test('what is no time asks for nothing', () => {

@@ -1,6 +1,6 @@
 // The range of time of the view Changes: as people write it, and as the server is asked for it.
 
-import { readMoment, type MomentContext } from '../moment/moment_text'
+import { instantBefore, readMoment, type MomentContext } from '../moment/moment_text'
 
 /** Presets of the start of the range. An empty one is the server's default. */
 export const PRESETS = [
@@ -10,9 +10,6 @@ export const PRESETS = [
   { name: 'Since yesterday 18:00', from: 'yesterday 18:00' },
   { name: 'Last 24 hours', from: '' },
 ] as const
-
-const UNITS_MS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
-const AGO = /^-(\d+(?:\.\d+)?)(ms|[smhdw])$/
 
 export interface ReadRange {
   /** The moments for the server; null is its default, or the end of the log. */
@@ -31,13 +28,8 @@ export function readRange(from: string, to: string, context: MomentContext, isLi
   const [start, end] = [from, to].map((text) => (text === '' ? { at: null, problem: null } : readMoment(text, context))) as [Read, Read]
   const problem = start.problem ?? end.problem
   if (problem !== null) return { from: null, to: null, problem }
-  const instantOf = (at: string | null): string | null => (isLive ? at : fixed(at, context.now))
+  const instantOf = (at: string | null): string | null => (isLive || at === null ? at : (instantBefore(at, context.now) ?? at))
   return { from: instantOf(start.at), to: instantOf(end.at), problem: null }
 }
 
 type Read = ReturnType<typeof readMoment>
-
-function fixed(at: string | null, now: number): string | null {
-  const ago = AGO.exec(at ?? '')
-  return ago ? new Date(now - Number(ago[1]) * UNITS_MS[ago[2]!]!).toISOString() : at
-}

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { readMoment, writtenMoment } from './moment_text'
+import { readMoment, withAgo, writtenMoment } from './moment_text'
 
 const NOW = Date.parse('2026-11-26T12:13:02Z')
 const read = (text: string, timeZone = 'UTC', now = NOW): ReturnType<typeof readMoment> => readMoment(text, { now, timeZone, head: 2_379 })
@@ -61,4 +61,8 @@ test.each([
   ['yesterday 18:00', 'UTC', 'yesterday 18:00'], ['1h', 'UTC', '1h'], ['pos:12', 'UTC', 'pos:12'], ['2026-13-41T09:00:00Z', 'UTC', '2026-13-41T09:00:00Z'], ['', 'UTC', ''],
 ])('an address has %s, a field in %s has %s', (text, timeZone, written) => {
   expect(writtenMoment(text, timeZone)).toBe(written)
+})
+
+test.each([['20 min', '20 min ago'], ['-2h', '2h ago'], ['an hour', 'an hour ago'], ['-1 week ago', '1 week ago'], ['yesterday', 'yesterday'], ['5 months', '5 months']])('%s reads as %s', (text, said) => {
+  expect(withAgo(text)).toBe(said)
 })

@@ -18,12 +18,26 @@ export type ReadMoment = { at: string | null; problem: null } | { at: null; prob
 export const MOMENT_FORMS = '18:00, yesterday 18:00, 2026-11-25 18:00, 20 min ago, a position such as 120, or run:NAME@refused'
 
 const DAY_MS = 86_400_000
+const UNITS_MS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: DAY_MS, w: 7 * DAY_MS }
+const TIME_MAX_MS = 8.64e15
 const SHOWN_CHARS_MAX = 60
 const AGO = /^-?(\d{1,10}(?:\.\d{1,3})?|an? )\s?(ms|s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?|h(?:(?:ou)?rs?)?|d(?:ays?)?|w(?:eeks?)?)(?: ago)?$/i
 const TIME = String.raw`(\d{1,2}):(\d\d)(?::(\d\d))?`
 const TIME_ONLY = new RegExp(`^${TIME}$`)
 const DAY_AND_TIME = new RegExp(`^(today|yesterday|\\d{4}-\\d\\d-\\d\\d)(?:[t ,]+(?:at )?${TIME})?$`, 'i')
 const INSTANT = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:\d\d)$/
+
+/** Return a time ago with the word: `20 min ago` for `20 min` and `-20 min`; any other text as it is. */
+export function withAgo(text: string): string {
+  return AGO.test(text) ? `${text.replace(/^-| ago$/gi, '')} ago` : text
+}
+
+/** Return the instant of a time ago as the server reads it, such as `-2h`; null if the text is none. */
+export function instantBefore(ago: string, now: number): string | null {
+  const read = /^-([\d.]+)(ms|[smhdw])$/.exec(ago)
+  const at = read === null ? NaN : now - Number(read[1]) * UNITS_MS[read[2]!]!
+  return Math.abs(at) <= TIME_MAX_MS ? new Date(at).toISOString() : null
+}
 
 /** Read a position, a time of day, a date, a time ago, an RFC 3339 instant, or a run at a stage. */
 export function readMoment(text: string, { now, timeZone, head }: MomentContext): ReadMoment {

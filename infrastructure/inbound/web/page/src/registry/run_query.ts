@@ -2,7 +2,7 @@
 // and parameters of the request.
 
 import type { Parameters } from '../api/shapes'
-import { readMoment, type MomentContext } from '../moment/moment_text'
+import { instantBefore, readMoment, type MomentContext } from '../moment/moment_text'
 import { STATES } from '../parts/states'
 
 export type Asked = Parameters['listRuns']
@@ -218,15 +218,6 @@ export function questionOf(query: RunQuery, context: MomentContext, isLive = tru
     options.push('--words', searched)
   }
   return { parameters: parameters as Asked, options, problems }
-}
-
-const UNITS_MS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
-
-/** Return the instant of a time before another one, such as `-2h`; null if the text is none. */
-function instantBefore(ago: string, now: number): string | null {
-  const read = /^-([\d.]+)(ms|[smhdw])$/.exec(ago)
-  const at = read === null ? NaN : now - Number(read[1]) * UNITS_MS[read[2]!]!
-  return Math.abs(at) < 8.64e15 ? new Date(at).toISOString() : null
 }
 
 function problemOf(name: TokenName, value: string): string | null {

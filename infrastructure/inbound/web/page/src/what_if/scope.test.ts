@@ -8,6 +8,8 @@ describe('what is tested', () => {
     [{}, '', '', 'All runs are tested.'],
     [{ requester: 'agent:main:rush' }, '2026-11-28 00:00', '', 'All runs of main · rush since 2026-11-28 00:00 are tested.'],
     [{ tree: 'main', agentId: ['coder', 'counter'] }, '1h', '12:00', 'All runs in the tree of main for agent coder or counter since 1h ago until 12:00 are tested.'],
+    [{}, 'an hour', '-20 minutes ago', 'All runs since an hour ago until 20 minutes ago are tested.'],
+    [{}, '1.5 Hours ago', '5 parsecs', 'All runs since 1.5 Hours ago until 5 parsecs are tested.'],
     [{ requester: 'a\u202eb' }, '', 'pos:9', 'All runs of a⟨202E⟩b until pos:9 are tested.'],
     [{ runId: '15845153-8148-4276-b743-ccf1f2581fa4' }, '1h', '', 'Only run 15845153 is tested.'],
   ])('%j from %s to %s', (filter, from, to, said) => {

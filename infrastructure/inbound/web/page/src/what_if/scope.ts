@@ -1,6 +1,7 @@
 // Which decisions a question is about, and its answer, each in a sentence.
 
 import type { TotalsView, WhatIfBody } from '../api/shapes'
+import { withAgo } from '../moment/moment_text'
 import { nameOfSession } from '../parts/names'
 import { count, counted, shortId, visible } from '../parts/text'
 import { CHANGED } from './decided'
@@ -10,7 +11,7 @@ type Filter = NonNullable<WhatIfBody['filter']>
 /** `All runs of main · rush since 2026-11-28 00:00 are tested.` */
 export function testedText(filter: Filter, from: string, to: string): string {
   if (filter.runId) return `Only run ${shortId(filter.runId)} is tested.`
-  return `All runs${whose(filter)}${from === '' ? '' : ` since ${visible(ago(from))}`}${to === '' ? '' : ` until ${visible(ago(to))}`} are tested.`
+  return `All runs${whose(filter)}${from === '' ? '' : ` since ${visible(withAgo(from))}`}${to === '' ? '' : ` until ${visible(withAgo(to))}`} are tested.`
 }
 
 /**
@@ -46,6 +47,3 @@ function whose({ requester, tree, agentId }: Filter): string {
     agentId?.length ? ` for agent ${agentId.map(visible).join(' or ')}` : '',
   ].join('')
 }
-
-/** A time ago that was written without the word. */
-const ago = (text: string): string => (/^-?\d[\d.]*\s?[a-z]+$/i.test(text) ? `${text.replace(/^-/, '')} ago` : text)
