@@ -34,6 +34,7 @@ def test_menu_opens_by_key_and_returns_focus(page: Page) -> None:
     page.keyboard.press("Enter")
     menu = page.get_by_role("menu", name="Actions")
     expect(menu.get_by_role("menuitem", name="Stop")).to_be_focused()
+    expect(menu.get_by_role("group", name="Signed in").get_by_role("menuitem")).to_have_count(3)
     assert faults_for_a_screen_reader(page) == []
     page.keyboard.press("ArrowDown")
     disabled = menu.get_by_role("menuitem", name="Send not in the past")
@@ -46,7 +47,7 @@ def test_menu_opens_by_key_and_returns_focus(page: Page) -> None:
     expect(button).to_be_focused()
     button.click()
     menu.get_by_role("menuitem", name="Stop").click()
-    expect(page.get_by_role("status").first).to_contain_text("stop")
+    expect(page.get_by_role("status").filter(has_text="chosen")).to_contain_text("stop")
 
 
 def test_menu_sets_theme(page: Page) -> None:
@@ -88,6 +89,26 @@ def test_popover_closes_and_returns_focus(page: Page) -> None:
         expect(button).to_be_focused()
 
 
+def test_escape_closes_popover_before_its_panel(page: Page) -> None:
+    page.get_by_role("button", name="Open panel").click()
+    panel = page.get_by_role("region", name="Panel")
+    button = panel.get_by_role("button", name="Of the panel")
+    button.click()
+    inside = panel.get_by_role("button", name="In it")
+    expect(inside).to_be_focused()
+    for leave in ("Shift+Tab", "Tab"):
+        page.keyboard.press(leave)
+        expect(inside).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(inside).to_have_count(0)
+        expect(panel).to_be_visible()
+        button.click()
+    page.keyboard.press("Escape")
+    expect(button).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(panel).to_have_count(0)
+
+
 @pytest.mark.parametrize("name", ["Actions", "More"])
 def test_keys_in_floating_part_are_not_of_page(page: Page, name: str) -> None:
     page.get_by_role("button", name=name).focus()
@@ -122,6 +143,19 @@ def test_elsewhere_gives_command_and_request(page: Page) -> None:
     expect(window.get_by_role("button", name="Copy the command")).to_be_visible()
 
 
+def test_link_is_copied_or_shown(page: Page) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    link = page.get_by_role("button", name="Copy the link to this view as of now")
+    expect(link).to_have_text("Link")
+    link.click()
+    expect(page.get_by_text("Copied.")).to_be_attached()
+    assert page.evaluate("navigator.clipboard.readText()") == page.url
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject() }")
+    link.click()
+    window = page.get_by_role("dialog", name="Link, command and request")
+    expect(window.get_by_role("link", name=page.url)).to_be_visible()
+
+
 def test_confirm_asks_and_shows_refusal(page: Page) -> None:
     opener = page.get_by_role("button", name="Stop them")
     opener.click()
@@ -133,7 +167,9 @@ def test_confirm_asks_and_shows_refusal(page: Page) -> None:
     expect(dialog.get_by_role("alert")).to_have_text("The server refused it.")
     dialog.get_by_role("button", name="Stop 3 runs").click()
     expect(dialog).to_have_count(0)
-    expect(page.get_by_role("status").first).to_contain_text("stopped: too slow")
+    expect(page.get_by_role("status").filter(has_text="chosen")).to_contain_text(
+        "stopped: too slow"
+    )
     expect(opener).to_be_focused()
     opener.click()
     expect(dialog.get_by_label("Reason")).to_have_value("")
@@ -181,7 +217,7 @@ def test_markdown_makes_no_markup_of_html(page: Page) -> None:
 
 
 def test_rows_are_chosen_by_box_key_and_range(page: Page) -> None:
-    status = page.get_by_role("status").first
+    status = page.get_by_role("status").filter(has_text="chosen")
     grid = page.get_by_role("grid", name="Rows")
     grid.get_by_label("Choose label 1", exact=True).click()
     grid.get_by_label("Choose label 4", exact=True).click(modifiers=["Shift"])
