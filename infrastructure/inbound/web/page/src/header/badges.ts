@@ -2,6 +2,7 @@
 
 import type { LiveRunsView } from '../api/shapes'
 import type { View } from '../moment/address'
+import { areRunsCut, atLeast, type LiveCounts } from '../parts/live_counts'
 
 export interface Badge {
   text: string
@@ -10,17 +11,18 @@ export interface Badge {
   isBad?: boolean
 }
 
-type Counts = Pick<LiveRunsView, 'running' | 'queued' | 'waiting' | 'parkedAnnouncements' | 'parkedCut'>
+type Counts = LiveCounts & Pick<LiveRunsView, 'parkedAnnouncements'>
 
 /** Return the badges of the views for what is going on at a moment; none for what does not. */
 export function badgesOf(counts: Counts, isLive: boolean): Partial<Record<View, Badge>> {
   const { running, parkedAnnouncements: parked, parkedCut: cut } = counts
+  const isCut = areRunsCut(counts)
   const waiting = counts.queued + counts.waiting
   const when = isLive ? 'now' : 'at this moment'
   return {
-    ...(running > 0 ? { runs: { text: short(running), meaning: `${running} running ${when}` } } : {}),
-    ...(waiting > 0 ? { lanes: { text: short(waiting), meaning: `${waiting} queued or waiting ${when}` } } : {}),
-    ...(parked > 0 ? { announcements: { text: `${parked}${cut ? '+' : ''}`, meaning: `${parked}${cut ? ' or more' : ''} not delivered`, isBad: true } } : {}),
+    ...(running > 0 ? { runs: { text: short(running), meaning: `${atLeast(running, isCut)} running ${when}` } } : {}),
+    ...(waiting > 0 ? { lanes: { text: short(waiting), meaning: `${atLeast(waiting, isCut)} queued or waiting ${when}` } } : {}),
+    ...(parked > 0 ? { announcements: { text: `${parked}${cut ? '+' : ''}`, meaning: `${atLeast(parked, cut)} not delivered`, isBad: true } } : {}),
   }
 }
 

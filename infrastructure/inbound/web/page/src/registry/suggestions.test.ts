@@ -30,3 +30,13 @@ test('values say how many runs have them', () => {
   const { items, from, to } = suggestions('x status:do', 11, KNOWN)
   expect({ items, from, to }).toEqual({ items: [{ text: 'status:done', hint: '1,200', isWhole: true }], from: 2, to: 11 })
 })
+
+test('a beginning that several labels share is offered before them', () => {
+  const labels = ['customer-7', 'customer-8', 'customer-8-again', 'two words', 'two wishes', 'solo-1']
+  const known = { ...KNOWN, labels }
+  const offered = (text: string): [string, string][] => suggestions(text, text.length, known).items.map((item) => [item.text, item.hint])
+  expect(offered('label:cust').slice(0, 2)).toEqual([['label:customer-', '3 labels begin so'], ['label:customer-7', '']])
+  expect(offered('label:customer-')).toEqual([['label:customer-7', ''], ['label:customer-8', ''], ['label:customer-8-again', '']])
+  expect(offered('label:').slice(0, 2).map(([text]) => text)).toEqual(['label:customer-', 'label:customer-7'])
+  expect(offered('label:so')).toEqual([['label:solo-1', '']])
+})

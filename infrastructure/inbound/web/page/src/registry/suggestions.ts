@@ -31,6 +31,7 @@ export interface Suggestions {
 }
 
 const SHOWN_MAX = 8
+const BEGINNINGS_MAX = 3
 const TIMES = ['1h', '6h', 'today', 'yesterday', '7d', '30d']
 
 /** Return the suggestions for the token at the caret. */
@@ -46,12 +47,31 @@ export function suggestions(text: string, caret: number, known: Known): Suggesti
   const isList = name === 'agent' || name === 'status'
   const before = isList ? value.slice(0, value.lastIndexOf(',') + 1) : ''
   const begun = value.slice(before.length).toLowerCase()
-  const items = valuesFor(name, known)
+  const beginnings = name === 'label' ? sharedBeginnings(known.labels, begun) : []
+  const values = valuesFor(name, known)
     .filter(([one]) => one.toLowerCase().includes(begun))
     .sort(([a], [b]) => Number(b.toLowerCase().startsWith(begun)) - Number(a.toLowerCase().startsWith(begun)))
+  const items = [...beginnings, ...values.filter(([one]) => !beginnings.some(([beginning]) => beginning === one))]
     .slice(0, SHOWN_MAX)
     .map(([one, hint]) => ({ text: tokenText(name, before + one), hint, isWhole: true }))
   return { from, to, items: items.some((item) => item.text === text.slice(from, to)) && items.length === 1 ? [] : items }
+}
+
+/** Return the beginnings, up to the next mark between words, that several labels share. */
+function sharedBeginnings(labels: readonly string[], begun: string): [value: string, hint: string][] {
+  const numbers = new Map<string, number>()
+  for (const label of labels) {
+    if (!label.toLowerCase().startsWith(begun)) continue
+    const end = /[-_.:/#]+(?=[^-_.:/#])/.exec(label.slice(begun.length))
+    if (end === null) continue
+    const beginning = label.slice(0, begun.length + end.index + end[0].length)
+    numbers.set(beginning, (numbers.get(beginning) ?? 0) + 1)
+  }
+  return [...numbers]
+    .filter(([, number]) => number > 1)
+    .sort(([, one], [, other]) => other - one)
+    .slice(0, BEGINNINGS_MAX)
+    .map(([beginning, number]) => [beginning, `${count(number)} labels begin so`])
 }
 
 function nameOf(name: TokenName): Suggestion {

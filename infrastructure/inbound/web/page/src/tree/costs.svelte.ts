@@ -7,14 +7,16 @@ import type { TreeUsageView } from '../api/shapes'
 import { Asked } from '../moment/asked.svelte'
 import { moment } from '../moment/moment.svelte'
 import { Beat } from '../parts/beat.svelte'
+import { Throttle } from '../parts/throttle'
+import { askedTrees } from './asked_trees'
 import type { Root } from './roots'
 
 const PAUSE_MS = 300
+const ASKED_EVERY_MS = 1_000
 const USAGE_EVERY_MS = 10_000
-const TREES_MAX = 50
 
-/** Asks when rows have come into sight and stayed for a moment, when runs of them started or ended, and every ten
- * seconds while some of them run. */
+/** Asks soon after rows have come into sight, when runs of them started or ended, at most once a second, and every
+ * ten seconds while some of them run. */
 export class TreeCosts {
   /** The roots in sight, with the number of rows that show each. */
   readonly #seen = new SvelteMap<string, number>()
@@ -23,19 +25,19 @@ export class TreeCosts {
   readonly #usage: Asked<'listTreeUsage'>
 
   constructor(rootsOf: () => Root[]) {
-    const inSight = $derived(rootsOf().filter((root) => this.#seen.has(root.sessionKey)).slice(0, TREES_MAX))
+    const inSight = $derived(rootsOf().filter((root) => this.#seen.has(root.sessionKey)))
     const isAnyRunning = $derived(inSight.some((root) => root.running > 0))
     const beat = new Beat(() => (moment.isLive && isAnyRunning ? USAGE_EVERY_MS : null))
     this.#usage = new Asked('listTreeUsage', () => (this.#asked.length === 0 ? null : { tree: this.#asked }), { isFollowing: () => false, turn: () => this.#turn })
+    const throttle = new Throttle<{ trees: string[]; turn: string }>(({ trees, turn }) => {
+      if (trees.join('\n') !== this.#asked.join('\n')) this.#asked = trees
+      this.#turn = turn
+    }, PAUSE_MS, ASKED_EVERY_MS)
     $effect(() => {
-      const trees = inSight.map((root) => root.sessionKey).sort()
-      const turn = `${inSight.map((root) => `${root.ended} ${root.running}`).join()} ${beat.turn}`
-      const timer = setTimeout(() => {
-        if (trees.join('\n') !== this.#asked.join('\n')) this.#asked = trees
-        this.#turn = turn
-      }, PAUSE_MS)
-      return () => clearTimeout(timer)
+      const trees = askedTrees(inSight.map((root) => root.sessionKey))
+      throttle.give({ trees, turn: `${inSight.map((root) => `${root.ended} ${root.running}`).join()} ${beat.turn}` })
     })
+    $effect(() => () => throttle.end())
   }
 
   /** Note that a row is in sight. Return a function that ends it. */
