@@ -406,6 +406,11 @@ def test_what_was_wrong_with_another_question_is_not_said_of_this_one(
         page.goto(f"/ui/run/{min(record.refused)}")
         page.get_by_role("link", name="Test another configuration").click()
         expect(page.get_by_text(re.compile(r"^Only run \w+ is tested"))).to_be_visible()
+        value = page.get_by_label("to", exact=True)
+        expect(page.locator("#search")).to_have_value(ALLOWED)
+        expect(value).to_have_value('["writer","reviewer"]')
+        expect(value).to_be_focused()
+        assert page.evaluate("getSelection().toString()") == '["writer","reviewer"]'
         page.locator("#search").fill(ALLOWED)
         page.get_by_label("to", exact=True).fill('["writer", "reviewer"]')
         page.keyboard.press("Enter")

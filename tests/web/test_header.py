@@ -84,6 +84,14 @@ def test_time_is_typed_right_after_its_key(window: Page) -> None:
     window.keyboard.type("tgl/?")
     expect(window.get_by_label("Go to", exact=True)).to_have_value("gl/?")
     expect(window).to_have_url(re.compile("/ui/overview$"))
+    keys = Keyboard(window)
+    keys.type("pos:9")
+    expect(window).to_have_url(re.compile("/ui/overview.at=pos:9$"))
+    control = window.get_by_role("button", name="Time shown")
+    expect(control).to_be_focused()
+    assert control.evaluate("one => one.matches(':focus-visible')")
+    keys.press("l", "t", "Escape")
+    expect(control).to_be_focused()
 
 
 def test_slash_searches_runs_from_a_view_without_fields(window: Page) -> None:

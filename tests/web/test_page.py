@@ -187,6 +187,7 @@ def test_in_the_past_nothing_can_be_done(window: Page, storm: Storm) -> None:
     expect(window.get_by_role("note")).to_be_visible()
     for action in ("Stop", "Message", "Steer", "Respawn"):
         expect(window.get_by_role("button", name=f"{action} (not in the past)")).to_be_disabled()
+    expect(window.get_by_text("You are looking at the past. Go live to act.")).to_have_count(1)
 
 
 @pytest.mark.nightly

@@ -368,6 +368,7 @@ def test_past_offers_no_action(page: Page, server: Server) -> None:
     for action in ("Stop …", "Respawn …"):
         button = page.get_by_role("button", name=f"{action} (not in the past)")
         expect(button).to_be_disabled()
+    expect(page.get_by_text("You are looking at the past. Go live to act.")).to_have_count(1)
 
 
 def test_matching_runs_are_saved_as_csv_and_json(page: Page) -> None:

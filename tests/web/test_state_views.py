@@ -234,6 +234,7 @@ def test_what_is_parked_is_sent_again_with_a_reason(window: Page, state: State) 
     expect(gateway).to_contain_text("Failed: gave up after 1 attempt")
     for name in ("Redeliver (not in the past)", "Redeliver 1 … (not in the past)"):
         expect(window.get_by_role("button", name=name)).to_be_disabled()
+    expect(window.get_by_text("You are looking at the past. Go live to act.")).to_have_count(1)
 
 
 def test_history_says_of_a_delivery_what_the_log_says(window: Page, state: State) -> None:

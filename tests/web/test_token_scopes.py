@@ -24,6 +24,7 @@ SCOPES: dict[str, dict[str, Any]] = {
     "read-one": {"scopes": ["read"], "sessions": [FAMILY]},
     "content-all": {"scopes": ["read", "content"], "sessions": ["*"]},
     "content-one": {"scopes": ["read", "content"], "sessions": [FAMILY]},
+    "read-two": {"scopes": ["read"], "sessions": [FAMILY, OTHER]},
     "acting-one": {"scopes": ["read", "spawn", "control"], "sessions": [FAMILY]},
 }
 WITHOUT_READ: dict[str, dict[str, Any]] = {
@@ -97,13 +98,16 @@ def test_every_view_opens_for_token(browser: Browser, family: Family, name: str)
                 expect(page.get_by_role("note")).to_have_count(1 if at else 0)
                 expect(page.get_by_role("heading", level=1)).to_be_visible()
                 expect(page.get_by_text("Reading …")).to_have_count(0)
+                # The bar counts the events of everything, or of one tree.
+                bar = page.get_by_role("region", name="Time", exact=True)
+                expect(bar).to_have_count(0 if name == "read-two" else 1)
                 if view.startswith("run/"):
                     expect(page.get_by_role("tabpanel")).not_to_be_empty()
                     hidden = page.get_by_text(
                         "This token sees the first 200 characters of the task"
                     )
                     expect(hidden).to_have_count(0 if "content" in name else 1)
-                if view == "changes" and name.endswith("-one"):
+                if view == "changes" and not name.endswith("-all"):
                     notice = page.get_by_text("this token does not see everything")
                     expect(notice).to_be_visible()
                     expect(page.get_by_role("link", name="What if")).to_have_count(0)

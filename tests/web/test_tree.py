@@ -47,6 +47,9 @@ def test_tree_in_the_past_folds(window: Page, storm: Storm) -> None:
     expect(rows).to_have_count(3)
     expect(window.locator(".axis .moment")).to_be_visible()
     expect(window.get_by_role("button", name="Stop the tree (not in the past)")).to_be_disabled()
+    window.get_by_text("You are looking at the past").get_by_role("link", name="Go live").click()
+    expect(window.get_by_role("note")).to_have_count(0)
+    expect(window.get_by_text("You are looking at the past")).to_have_count(0)
 
 
 @pytest.mark.nightly

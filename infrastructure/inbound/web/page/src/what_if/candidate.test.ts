@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { placedProblems, pointersOf, readSetting, settingOf, settingProblem, valueAt, writeSetting } from './candidate'
+import { choicesOf, placedProblems, pointersOf, readSetting, settingOf, settingProblem, valueAt, writeSetting } from './candidate'
 
 describe('a value that is set', () => {
   test('reads as it was written', () => {
@@ -56,4 +56,12 @@ describe('what is wrong in a text', () => {
     expect(placedProblems('no', 'here', [{ pointer: '/from', detail: 'is no moment' }])).toEqual([{ line: null, said: '/from: is no moment' }])
     expect(placedProblems('no', 'here')).toEqual([{ line: null, said: 'no' }])
   })
+})
+
+test('known values of a setting are offered', () => {
+  const content = { agents: { defaults: { subagents: { requireAgentId: true, maxSpawnDepth: 2 } }, list: [{ id: 'main' }, { id: 'writer' }] } }
+  expect(choicesOf(content, '/agents/defaults/subagents/requireAgentId')).toEqual(['true', 'false'])
+  expect(choicesOf(content, '/agents/defaults/subagents/allowAgents')).toEqual(['["*"]', '["main"]', '["writer"]'])
+  expect(choicesOf(content, '/agents/defaults/subagents/maxSpawnDepth')).toEqual([])
+  expect(choicesOf(null, '')).toEqual([])
 })

@@ -9,6 +9,8 @@ export interface Setting {
   value: unknown
 }
 
+const CHOICES_MAX = 100
+
 export interface PlacedProblem {
   /** In the text; null for what is said of no line. */
   line: number | null
@@ -59,6 +61,15 @@ export function valueAt(content: unknown, pointer: string): unknown {
     found = (found as Record<string, unknown>)[name]
   }
   return found
+}
+
+/** Return the values to offer for a setting, as JSON: both for a yes or no, and all agents and each for a list of agents. */
+export function choicesOf(content: unknown, pointer: string): string[] {
+  if (typeof valueAt(content, pointer) === 'boolean' || pointer.endsWith('/requireAgentId')) return ['true', 'false']
+  if (!pointer.endsWith('/allowAgents')) return []
+  const listed = valueAt(content, '/agents/list')
+  const ids = [...Object.keys(Object(valueAt(content, '/agents/entries'))), ...(Array.isArray(listed) ? listed.map((one) => valueAt(one, '/id')) : [])]
+  return [...new Set([['*'], ...ids.map((id) => [id])].map((one) => JSON.stringify(one)))].slice(0, CHOICES_MAX)
 }
 
 const SETTING_OF_RULE: Record<string, string> = {
