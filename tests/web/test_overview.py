@@ -470,6 +470,11 @@ def test_waiting_leads_to_the_runs_that_it_does_not_list(browser: Browser, day: 
     for number in range(4 * SLOTS):
         key = f"agent:main:line-{number}"
         narrate(server, {"await": "end"}, label=f"line-{number}", requester={"sessionKey": key})
+    year = {"sessionKey": "agent:main:year"}
+    before = [f"the-{number}-of-many-letters" for number in range(2)]
+    for label in before:
+        narrate(server, {"await": "end"}, label=label, requester=year)
+    narrate(server, label="year-report", dependsOn=before, requester=year)
     with watched_context(browser, server.url, token=server.token) as (context, _):
         page = context.new_page()
         page.goto("/ui/overview")
@@ -478,6 +483,12 @@ def test_waiting_leads_to_the_runs_that_it_does_not_list(browser: Browser, day: 
         expect(heading).to_have_text(re.compile(r"Waiting \d+"))
         more = waiting.get_by_role("link", name=re.compile(r"^and \d+ more$"))
         expect(more).to_have_attribute("href", "/ui/runs?status=waiting&status=queued")
+        page.set_viewport_size({"width": 390, "height": 844})
+        expect(waiting.get_by_text("waits for the-0-of-many")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") == 390, "nothing is cut"
+        waiting.get_by_role("link", name="Lanes").click()
+        page.get_by_role("link", name=re.compile(r"^\d+ runs? waits? for other runs$")).click()
+        expect(page.get_by_role("grid").get_by_text("year-report")).to_be_visible()
 
 
 def test_refusal_of_each_rule_names_its_last_run(window: Page, day: Day) -> None:

@@ -348,6 +348,9 @@ def test_rows_of_a_narrow_window_say_all_without_scrolling_sideways(
         grid = window.get_by_role("grid")
         assert grid.evaluate("box => box.scrollWidth <= box.clientWidth"), path
         assert faults_for_a_screen_reader(window) == []
+    window.goto(f"/ui/shared-context/{FAMILY}?at=pos:{state.first}")
+    expect(row_of(window, "developers").get_by_role("button", name="Copy")).to_be_attached()
+    assert window.evaluate("document.documentElement.scrollWidth") == width, "its tables scroll"
 
 
 @pytest.mark.nightly
