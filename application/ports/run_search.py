@@ -139,3 +139,16 @@ class RunSearch(Protocol):
         """Count matching runs by their properties. The run `own` is counted without its
         requester."""
         ...
+
+    async def count_trees(
+        self,
+        query: RunQuery,
+        roots: Sequence[str],
+        examined: ScanWindow,
+        *,
+        by_requester: bool,
+        own: UUID | None = None,
+    ) -> Sequence[CountedRuns]:
+        """Count the matching runs of each tree, in the order of `roots`. Each tree is scanned by
+        itself."""
+        ...

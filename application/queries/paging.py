@@ -28,6 +28,11 @@ class Cursor:
     window: tuple[int, int] | None = None
     counts_back_from: datetime | None = None
 
+    @classmethod
+    def first(cls, at: int, now: datetime) -> "Cursor":
+        """Return the start of the first page as of `at`, which was requested at `now`."""
+        return cls(at, -1, counts_back_from=now)
+
 
 def fingerprint(*question: object) -> str:
     """Return a hash that binds a cursor to its query."""

@@ -322,7 +322,7 @@ async def list_runs(
     cursor_fingerprint = None
     if cursor is None:
         moment = await resolve_as_of(services, caller, at)
-        place = Cursor(moment.position, -1, counts_back_from=services.work.log.now())
+        place = Cursor.first(moment.position, services.work.log.now())
     else:
         place, cursor_fingerprint = read_cursor(cursor, log_id, await services.work.log.head())
         given = read_moment(at, place.counts_back_from or services.work.log.now()) if at else None

@@ -86,9 +86,9 @@ class _Range(NamedTuple):
     scope="read",
     summary="Summarize what happened between two moments",
     description=(
-        "Counts the runs that were spawned, that ended and that were refused after `from`, up to"
-        " `to`, with the tokens and cost of those that ended; groups failures by cause; lists the"
-        " configuration revisions that were activated; and counts the runs that are live at `to`."
+        "Returns the numbers of runs that were spawned, ended and refused after `from`, up to `to`;"
+        " the tokens and cost of those that ended, and their failures by cause; the configuration"
+        " revisions that were activated; and the numbers of runs that are live at `to`."
         " A run that was requested before the range counts in `ended` if it ended in it. The cost"
         " does not depend on the size of the log: of the runs requested in the range and those"
         " live at its start, up to 10,000 are counted, the newest (5,000 for a token that may not"
@@ -128,7 +128,7 @@ async def get_summary(
     end = await resolve_as_of(services, caller, query.end, pointer="/query/to")
     limits = await _range(services, caller, query, end)
     at = limits.until
-    place = Cursor(at, -1, counts_back_from=services.work.log.now())
+    place = Cursor.first(at, services.work.log.now())
     criteria = RunFilter(tree=query.tree, agent_ids=query.agent_ids)
     runs = await run_query(services, caller, criteria, place)
     runs = await narrow_to_tree(services.work.registry, caller, runs)

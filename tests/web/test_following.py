@@ -1,6 +1,7 @@
 """A running run on the page: its growing transcript, time, tokens and progress."""
 
 import re
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -16,6 +17,13 @@ def seconds(page: Page, words: str) -> float:
     """Return the seconds that follow the words."""
     text = page.get_by_text(re.compile(rf"^{words} [0-9.]+ s$")).inner_text()
     return float(text.removeprefix(f"{words} ").removesuffix(" s"))
+
+
+def held(server: Server, name: str, *steps: dict[str, Any]) -> str:
+    """Return a run that has done these steps, and goes on when `<name>.end` is touched."""
+    run_id = narrate(server, *steps, {"note": name, "await": f"{name}.end"}, label=name)
+    server.note(name)
+    return run_id
 
 
 def test_run_at_work_is_followed(page: Page, server: Server) -> None:
@@ -56,14 +64,9 @@ def _later_position(server: Server) -> int:
 
 
 def test_run_at_work_in_the_past_opens_at_its_newest_entry(page: Page, server: Server) -> None:
-    run_id = narrate(
-        server,
-        *(said(f"line {number}") for number in range(60)),
-        entry("usage", inputTokens=1_200, outputTokens=34, model="acme/big"),
-        {"note": "past", "await": "past.end"},
-        label="past",
-    )
-    server.note("past")
+    lines = (said(f"line {number}") for number in range(60))
+    used = entry("usage", inputTokens=1_200, outputTokens=34, model="acme/big")
+    run_id = held(server, "past", *lines, used)
     at = _later_position(server)
     server.touch("past.end")
     server.run(run_id, "ended")
@@ -77,13 +80,8 @@ def test_run_at_work_in_the_past_opens_at_its_newest_entry(page: Page, server: S
 
 
 def test_sums_include_what_runs_now(page: Page, server: Server) -> None:
-    run_id = narrate(
-        server,
-        entry("usage", inputTokens=61_000, outputTokens=3_000, model="acme/big"),
-        {"note": "summed", "await": "summed.end"},
-        label="summed",
-    )
-    server.note("summed")
+    used = entry("usage", inputTokens=61_000, outputTokens=3_000, model="acme/big")
+    run_id = held(server, "summed", used)
     page.goto("/ui/runs?label=summed")
     expect(
         page.get_by_text("1 run · 64.0 k tokens · $0.1460 · with 1 running so far")

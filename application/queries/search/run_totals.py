@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from application.ports.registry import RunQuery
 from application.ports.run_bars import RunDetails
-from application.ports.run_search import RunCount, RunSearch, RunWords, ScanWindow
+from application.ports.run_search import CountedRuns, RunCount, RunSearch, RunWords, ScanWindow
 from application.queries.access import Access, Caller
 from application.queries.search.run_words import WORDS_EXAMINED_MAX
 from application.queries.views.run import status_of_stage
@@ -98,6 +98,42 @@ async def run_totals(
         by_requester=not caller.sees_everything,
         own=caller.run_id,
     )
+    return await _totals_of(access, caller, found, running)
+
+
+async def totals_of_trees(
+    search: RunSearch,
+    access: Access,
+    caller: Caller,
+    query: RunQuery,
+    roots: Sequence[str],
+    at: int,
+    running: Sequence[Run] = (),
+) -> list[RunTotalsView]:
+    """Return the totals of the runs of each tree that the caller may see, limited to its newest.
+
+    Args:
+        running: As for `run_totals`, of all these trees.
+    """
+    counted = await search.count_trees(
+        query,
+        roots,
+        ScanWindow(at, runs_counted_max(caller, None)),
+        by_requester=not caller.sees_everything,
+        own=caller.run_id,
+    )
+    by_root = defaultdict[str, list[Run]](list)
+    for run in running:
+        by_root[run.requester.root_session_key].append(run)
+    return [
+        await _totals_of(access, caller, found, by_root[root])
+        for root, found in zip(roots, counted, strict=True)
+    ]
+
+
+async def _totals_of(
+    access: Access, caller: Caller, found: CountedRuns, running: Sequence[Run]
+) -> RunTotalsView:
     statuses, agents, rules = Counter[str](), Counter[str](), Counter[str]()
     whole, by_day = UsageSum(), defaultdict[tuple[date, str], UsageSum](UsageSum)
     by_agent = defaultdict[str, UsageSum](UsageSum)

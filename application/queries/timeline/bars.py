@@ -98,7 +98,7 @@ async def list_timeline(
     cursor_fingerprint: str | None = None
     if cursor is None:
         position = (await resolve_as_of(services, caller, at)).position
-        place = Cursor(position, -1, counts_back_from=services.work.log.now())
+        place = Cursor.first(position, services.work.log.now())
         after_cursor = None
     else:
         place, cursor_fingerprint = read_cursor(cursor, log_id, await services.work.log.head())

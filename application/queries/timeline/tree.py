@@ -39,8 +39,8 @@ LEVELS_MAX = 64
 )  # fmt: skip
 class TreeRunView(RunMetadataView):
     """A run in a tree. `respawnedFrom` is the run that it was respawned from, in any tree. `error`
-    is a preview of why it failed. Tokens and cost of a running run are what it had used by then;
-    they are null if that is not known."""
+    is a preview of why it failed. A running run has the tokens and cost that it had used by then,
+    or null if they are unknown."""
 
     input_tokens: int | None
     output_tokens: int | None
@@ -198,7 +198,7 @@ async def _running_so_far(
 ) -> dict[UUID, Run]:
     """Return the running runs of the whole tree, with their tokens and cost by then."""
     tree = RunQuery((RunCondition("root", "=", session.root_session_key),))
-    place = Cursor(moment.position, -1, counts_back_from=services.work.log.now())
+    place = Cursor.first(moment.position, services.work.log.now())
     running = await running_so_far(services, caller, tree, place, moment=moment)
     return {run.run_id: run for run in running}
 

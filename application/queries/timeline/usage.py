@@ -11,7 +11,7 @@ from application.queries.operation import ReadAsOf, operation
 from application.queries.paging import Cursor
 from application.queries.run_filter import TEXT_CHARACTERS_MAX, narrow_to_tree
 from application.queries.runs import running_so_far
-from application.queries.search.run_totals import run_totals
+from application.queries.search.run_totals import totals_of_trees
 from application.queries.services import QueryServices
 from application.queries.session_reference import resolve_session_key
 from application.queries.views.run_totals import UsageTotalsView
@@ -77,7 +77,7 @@ async def list_tree_usage(
         for tree in query.trees
     }
     own = await narrow_to_tree(services.work.registry, caller, RunQuery())
-    place = Cursor(at, -1, counts_back_from=services.work.log.now())
+    place = Cursor.first(at, services.work.log.now())
     running = await running_so_far(
         services,
         caller,
@@ -85,17 +85,13 @@ async def list_tree_usage(
         place,
         moment=moment,
     )
-    items = list[TreeUsageView]()
-    for key in keys:
-        totals = await run_totals(
-            services.run_search,
-            services.access,
-            caller,
-            RunQuery((*own.conditions, RunCondition("root", "=", key))),
-            None,
-            at,
-            running=[run for run in running if run.requester.root_session_key == key],
-        )
-        if totals.runs:
-            items.append(TreeUsageView.from_source(totals, tree=key))
+    roots = tuple(keys)
+    totals = await totals_of_trees(
+        services.run_search, services.access, caller, own, roots, at, running=running
+    )
+    items = [
+        TreeUsageView.from_source(of_tree, tree=root)
+        for root, of_tree in zip(roots, totals, strict=True)
+        if of_tree.runs
+    ]
     return Answer(TreeUsageListView(items=items), at)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from psycopg_pool import AsyncConnectionPool
@@ -548,6 +548,12 @@ def _session_column(key_or_id: str) -> tuple[str, str | UUID]:
 _ARRAYS: Mapping[type, str] = {str: "text", int: "bigint", UUID: "uuid"}
 
 
+class OuterColumn(NamedTuple):
+    """Column of an outer query, as the value of a condition."""
+
+    name: str
+
+
 def conditions_of_runs(query: RunQuery) -> tuple[list[str], list[Any]]:
     """Return the conditions of a query in SQL, and their values."""
     found = [_in_sql(condition) for condition in query.conditions]
@@ -556,6 +562,8 @@ def conditions_of_runs(query: RunQuery) -> tuple[list[str], list[Any]]:
 
 def _in_sql(condition: RunCondition) -> tuple[str, list[Any]]:
     column, comparison, value = condition.column, condition.comparison, condition.value
+    if isinstance(value, OuterColumn):
+        return f"{column} {comparison} {value.name}", []
     if column == "status":
         rows = [_status_rows(status) for status in value]
         values = [value for _, status_values in rows for value in status_values]

@@ -7,7 +7,7 @@ from uuid import UUID
 import orjson
 from psycopg_pool import AsyncConnectionPool
 
-from application.ports.registry import RunQuery
+from application.ports.registry import RunCondition, RunQuery
 from application.ports.run_search import (
     ERROR_CHARACTERS_READ_MAX,
     TEXT_CHARACTERS_SEARCHED_MAX,
@@ -28,7 +28,11 @@ from infrastructure.outbound.log.read.past_runs import PastRun
 from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 from infrastructure.outbound.read_model.contents import PREVIEW
-from infrastructure.outbound.read_model.registry import conditions_of_runs, page_of_runs
+from infrastructure.outbound.read_model.registry import (
+    OuterColumn,
+    conditions_of_runs,
+    page_of_runs,
+)
 
 _COLUMNS = (
     "run_id, version, created_position, created_at, stage, outcome, due_kind, agent_id, label,"
@@ -75,6 +79,11 @@ _PRICED = (
     " json_agg(json_build_array(coalesce(model ->> 'model', ''), model ->> 'costUsd' IS NULL))"
     ' ::text COLLATE "C" AS models'
     " FROM json_array_elements(used.usage -> 'models') AS model) AS priced"
+)
+_ASKED_ROOT = OuterColumn("asked.root")
+_OF_EACH_ROOT = (
+    "SELECT asked.place, of_root.* FROM unnest(%s::text[]) WITH ORDINALITY AS asked (root, place)"
+    " CROSS JOIN LATERAL ({counts}) AS of_root"
 )
 _TOKENS = "coalesce(sum((used.usage ->> '{kind}')::bigint), 0)::bigint"
 _WHOLE_TEXT = f"left(body, {TEXT_CHARACTERS_SEARCHED_MAX})"
@@ -137,8 +146,36 @@ class PostgresRunSearch:
                 query, words, moment, examined, by_requester=by_requester, own=own
             )
             rows = await (await connection.execute(sql, values)).fetchall()
-        counts = [_count(*row[2:-1], models=row[-1]) for row in rows if row[2] is not None]
-        return CountedRuns(counts, _continuation(rows, examined))
+        return _counted(rows, examined)
+
+    async def count_trees(
+        self,
+        query: RunQuery,
+        roots: Sequence[str],
+        examined: ScanWindow,
+        *,
+        by_requester: bool,
+        own: UUID | None = None,
+    ) -> Sequence[CountedRuns]:
+        """Return the number of runs of each kind in each tree."""
+        async with borrow_connection(self._pool) as connection:
+            moment = await self._moments.find(connection, examined.at)
+            of_tree = RunQuery((*query.conditions, RunCondition("root", "=", _ASKED_ROOT)))
+            sql, values = counts_sql(
+                of_tree, None, moment, examined, by_requester=by_requester, own=own
+            )
+            rows = await (
+                await connection.execute(_OF_EACH_ROOT.format(counts=sql), [list(roots), *values])
+            ).fetchall()
+        by_root: list[list[Sequence[Any]]] = [[] for _ in roots]
+        for place, *row in rows:
+            by_root[place - 1].append(row)
+        return [_counted(of_root, examined) for of_root in by_root]
+
+
+def _counted(rows: Sequence[Sequence[Any]], examined: ScanWindow) -> CountedRuns:
+    counts = [_count(*row[2:-1], models=row[-1]) for row in rows if row[2] is not None]
+    return CountedRuns(counts, _continuation(rows, examined))
 
 
 def _count(*fields: Any, models: Sequence[str] | None) -> RunCount:
