@@ -71,7 +71,7 @@ class Posts:
 
 
 def handler_of(secret, posts):
-    """The handler of requests that are signed with this secret."""
+    """Return the handler of requests that are signed with this secret."""
 
     class Handler(BaseHTTPRequestHandler):
         timeout = 10
@@ -99,7 +99,7 @@ def handler_of(secret, posts):
             self.end_headers()
 
         def log_message(self, *_):
-            """The chat is on standard output, and nothing else is said."""
+            """Log no requests: standard output has only the chat."""
 
     return Handler
 

@@ -206,19 +206,19 @@ class Trial:
 
     @property
     def group(self) -> str | None:
-        """The group that it is one of, if it is of one."""
+        """Return the group of the scenario, or None."""
         before, slash, _ = self.scenario.partition("/")
         return before + slash if slash else None
 
     def arguments(self, url: str) -> tuple[str, ...]:
-        """How the suite is told; a client it starts itself."""
+        """Return the arguments for the suite, which starts a client by itself."""
         version = () if self.version == EXTENSION else ("--spec-version", self.version)
         client = f"{shlex.quote(sys.executable)} -m mcp_clients.conformance_client"
         whom = ("--url", url) if self.role == "server" else ("--command", client)
         return (self.role, *whom, "--scenario", self.scenario, *version, "--verbose")
 
     def reasons(self) -> dict[str, str]:
-        """The checks that are not offered, and why; `*` stands for all of them."""
+        """Return the checks that are not offered, each with the reason; `*` means all checks."""
         found = {}
         for reason, entries in NOT_OFFERED.items():
             for entry in entries:
@@ -230,8 +230,8 @@ class Trial:
 
 
 def trials(build: Path) -> tuple[list[Trial], set[str]]:
-    """What is tried, and the names of all that the suite has. The client chooses its version by
-    itself, so that one is enough."""
+    """Return the trials, and the names of all scenarios of the suite. A client chooses its version
+    by itself, so that one trial of it is enough."""
     found: list[Trial] = []
     names: set[str] = set()
     for role in ROLES:
@@ -261,7 +261,7 @@ def _listed(build: Path, role: Role) -> str:
 
 
 def conformance(build: Path, url: str) -> list[str]:
-    """What is not as it is said here."""
+    """Return the differences between the suite's results and the lists of this module."""
     found, named = trials(build)
     wrong = unlisted(named)
     held = 0
@@ -277,7 +277,7 @@ def conformance(build: Path, url: str) -> list[str]:
 
 
 def unlisted(named: Set[str]) -> list[str]:
-    """The scenarios of the suite that stand in no list, and those listed that it does not have."""
+    """Return the scenarios that are on no list, and the listed ones that the suite lacks."""
     entries = {entry for entries in NOT_OFFERED.values() for entry in entries}
     known = {entry.partition("@")[0].partition(":")[0] for entry in entries}
     known |= OURS | CARRIED | CLIENT
@@ -286,7 +286,7 @@ def unlisted(named: Set[str]) -> list[str]:
 
 
 def differences(trial: Trial, checks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """What does not hold and is not listed, and what is listed and holds."""
+    """Yield the failed checks that are not listed, and the listed ones that passed."""
     unmet = {
         one["id"]: f"{one['id']}: {one.get('errorMessage') or one['description']}"
         for one in checks

@@ -38,7 +38,7 @@ _KEY = secrets.token_bytes(32)
 
 
 def _png() -> str:
-    """One red pixel."""
+    """Return the picture of one red pixel."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         whole = kind + data
@@ -51,7 +51,7 @@ def _png() -> str:
 
 
 def _wav() -> str:
-    """A wave file without a sample."""
+    """Return a wave file without samples."""
     form = struct.pack("<HHIIHH", 1, 1, 8000, 8000, 1, 8)
     body = b"WAVEfmt " + struct.pack("<I", len(form)) + form + b"data" + struct.pack("<I", 0)
     return base64.b64encode(b"RIFF" + struct.pack("<I", len(body)) + body).decode()
@@ -140,7 +140,7 @@ def _templated(uri: str) -> types.TextResourceContents | None:
 
 @dataclass(frozen=True)
 class Ask:
-    """What a client is asked for in place of a result, and what comes of its answer."""
+    """Requests to a client in place of a result, and the handling of its answers."""
 
     requests: Mapping[str, Any]
     state: str | None = None
@@ -213,7 +213,7 @@ def _signed(state: str) -> str:
 def _asked(
     ask: Ask, context: RequestContext, params: Params
 ) -> types.InputRequiredResult | dict[str, Any]:
-    """What is asked for, or the answers when all are there."""
+    """Return the requests of `ask`, or its answers if all are given."""
     given = params.input_responses or {}
     if params.request_state is not None:
         state = params.request_state.rpartition(".")[0]

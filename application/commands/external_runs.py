@@ -150,8 +150,8 @@ class ClaimedAnswer(View):
 
 class HeartbeatAnswer(View):
     """The answer to a heartbeat. If `stop` is set, end the execution and report the end: the lease
-    is no longer renewed. `by` is who requested the stop, `reason` the reason given. `leaseSeconds`
-    repeats the request."""
+    is no longer renewed. `by` names the requester of the stop, and `reason` the reason that it
+    gave. `leaseSeconds` repeats the request."""
 
     run_id: UUID
     stop: Literal["stopped", "steered", "yielded"] | None

@@ -101,7 +101,7 @@ def provided_entry(entry: EntryBody) -> ProvidedEntry:
 
 
 class TranscriptProvidedAnswer(KeptTranscript):
-    """The stored transcript."""
+    """The receipt of an uploaded transcript. `position` is that of the event that recorded it."""
 
     position: int
 

@@ -469,7 +469,7 @@ class ExternalRuns:
         )
 
     def _without_token(self, run: Run, text: str) -> str:
-        """Remove the child token, the only secret that an executor is given."""
+        """Return the text without the child token, the only secret that an executor is given."""
         return replace_unstorable(text).replace(self._tokens.mint(run.run_id, run.epoch), REDACTED)
 
     async def end_unclaimed(self) -> int:

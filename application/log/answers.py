@@ -84,8 +84,8 @@ class ContinuedAnswer(View):
 
 
 class QueuedAnswer(View):
-    """A message that waits for the current run to end. `place` counts from 1. `runId` is the id of
-    the run that will continue with the message."""
+    """The receipt of a message that waits for the current run to end. `place` is its place among
+    the waiting messages, from 1. `runId` is the id of the run that will continue with it."""
 
     status: Literal["queued"]
     run_id: UUID

@@ -945,9 +945,9 @@ class Methods(Sender):
     ) -> SummaryView:
         """Summarize what happened between two moments.
 
-        Counts the runs that were spawned, that ended and that were refused after `from_`, up
-        to `to`, with the tokens and cost of those that ended; groups failures by cause; lists
-        the configuration revisions that were activated; and counts the runs that are live at
+        Returns the numbers of runs that were spawned, ended and refused after `from_`, up to
+        `to`; the tokens and cost of those that ended, and their failures by cause; the
+        configuration revisions that were activated; and the numbers of runs that are live at
         `to`. A run that was requested before the range counts in `ended` if it ended in it.
         The cost does not depend on the size of the log: of the runs requested in the range
         and those live at its start, up to 10,000 are counted, the newest (5,000 for a token

@@ -426,8 +426,8 @@ class HealthAnswer(AnswerModel):
 class HeartbeatAnswer(AnswerModel):
     """
     The answer to a heartbeat. If `stop` is set, end the execution and report the end: the
-    lease is no longer renewed. `by` is who requested the stop, `reason` the reason given.
-    `lease_seconds` repeats the request.
+    lease is no longer renewed. `by` names the requester of the stop, and `reason` the reason
+    that it gave. `lease_seconds` repeats the request.
     """
 
     run_id: str
@@ -629,8 +629,8 @@ class PromptView(AnswerModel):
 
 class QueuedAnswer(AnswerModel):
     """
-    A message that waits for the current run to end. `place` counts from 1. `run_id` is the id
-    of the run that will continue with the message.
+    The receipt of a message that waits for the current run to end. `place` is its place among
+    the waiting messages, from 1. `run_id` is the id of the run that will continue with it.
     """
 
     status: Literal["queued"]
@@ -1247,7 +1247,7 @@ class TranscriptEntryView(AnswerModel):
 
 
 class TranscriptProvidedAnswer(AnswerModel):
-    """The stored transcript."""
+    """The receipt of an uploaded transcript. `position` is that of the event that recorded it."""
 
     session_key: str
     session_id: str
@@ -1273,8 +1273,8 @@ class TranscriptView(AnswerModel):
 class TreeRunView(AnswerModel):
     """
     A run in a tree. `respawned_from` is the run that it was respawned from, in any tree.
-    `error` is a preview of why it failed. Tokens and cost of a running run are what it had
-    used by then; they are None if that is not known.
+    `error` is a preview of why it failed. A running run has the tokens and cost that it had
+    used by then, or None if they are unknown.
     """
 
     run_id: str
@@ -2254,12 +2254,12 @@ class SharedContextView(AnswerModel):
 
 class SummaryView(AnswerModel):
     """
-    What happened after position `after`, up to position `until`; `from_at` and `to_at` are
-    the instants of both. `spawned` are the runs requested in the range, with their status at
-    its end. `ended` are the runs that ended or were refused in it, whenever they were
-    requested: by status, by rule, and with their tokens and cost. `failures` groups those of
-    `ended` that failed, timed out or have an unknown outcome by cause, most first, up to
-    fifty; `further_causes` is the number of causes left out. `revisions` are the
+    The summary of a range of the log: after position `after`, up to `until`; `from_at` and
+    `to_at` are the instants of both. `spawned` are the runs requested in the range, with
+    their status at its end. `ended` are the runs that ended or were refused in it, whenever
+    they were requested: by status, by rule, and with their tokens and cost. `failures` groups
+    those of `ended` that failed, timed out or have an unknown outcome by cause, most first,
+    up to fifty; `further_causes` is the number of causes left out. `revisions` are the
     configuration revisions activated in the range, newest first, up to fifty; None for a
     token that does not see the whole log. `live` is the state at the end of the range.
     """

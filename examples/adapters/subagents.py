@@ -15,8 +15,8 @@ REFUSALS = ("spawn_forbidden", "spawn_error")
 
 
 async def answer_of_subagent(task: str, agent_id: str | None = None) -> str:
-    """The result of the sub-agent. What went wrong is told in words, for the model to go on with;
-    what it can do nothing about is raised."""
+    """Return the result of the sub-agent, or an error that the model can act on, in words. Raise
+    any other error."""
     async with httpx2.AsyncClient(
         base_url=os.environ["SPAWNLOG_URL"],
         headers={"Authorization": f"Bearer {os.environ['SPAWNLOG_TOKEN']}"},

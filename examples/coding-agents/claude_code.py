@@ -26,8 +26,9 @@ EFFORTS = {"low", "medium", "high", "xhigh", "max"}
 
 
 def start(told, more):
-    """Its own servers are left out (`--strict-mcp-config`): a child has the tools that its session
-    has, and no account of whoever started the server."""
+    """Return the command of the agent. It leaves out the agent's own MCP servers
+    (`--strict-mcp-config`): a child has the tools of its session, and no account of the user who
+    started the server."""
     arguments = ["claude", "-p", "--output-format", "stream-json", "--verbose"]
     arguments += ["--strict-mcp-config", "--no-session-persistence"]
     if told.system_prompt:

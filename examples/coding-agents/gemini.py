@@ -74,7 +74,7 @@ class Lines(Reading):
         return entries if self.failure or not self.is_done else [*entries, *result(self._last)]
 
     def _said(self):
-        """Return what was said in pieces since the last call of a tool."""
+        """Return the message entry of the pieces since the last tool call; none if blank."""
         text, self._pieces = "".join(self._pieces), []
         if not text.strip():
             return []

@@ -22,8 +22,8 @@ from started_agent import (
 
 
 def start(told, more):
-    """Its configuration is added to the user's, in a variable; the system prompt goes before the
-    message."""
+    """Return the command of the agent. A variable adds its configuration to the user's; the system
+    prompt goes before the message."""
     arguments = ["opencode", "run", "--format", "json"]
     environment = {}
     if told.model:

@@ -171,7 +171,7 @@ def tool(name, given, answered, duration_ms=None):
 
 
 def usage(model, *, taken, given, cache_read=0, cache_write=0):
-    """Return the entry of tokens; those of the cache are not in `taken`."""
+    """Return the usage entry of a model. `taken` does not include tokens of the cache."""
     return {
         "type": "usage",
         "model": model,

@@ -253,8 +253,8 @@ def end(hook: dict[str, Any]) -> None:
 
 
 def usage_of(path: str | None) -> list[dict[str, Any]]:
-    """The tokens by model, from the transcript that the coding agent keeps of its sub-agent. One
-    message of the model may be several lines there, each with the same usage."""
+    """Return the tokens by model, from the transcript that the coding agent keeps of its sub-agent.
+    One message of the model may be several lines there, each with the same usage."""
     messages: dict[str, dict[str, Any]] = {}
     try:
         lines = Path(path).read_text("utf-8").splitlines() if path else []

@@ -68,8 +68,9 @@ class LiveRunsView(View):
 
 
 class SummaryView(View):
-    """What happened after position `after`, up to position `until`; `fromAt` and `toAt` are the
-    instants of both. `spawned` are the runs requested in the range, with their status at its end.
+    """The summary of a range of the log: after position `after`, up to `until`; `fromAt` and `toAt`
+    are the instants of both. `spawned` are the runs requested in the range, with their status at
+    its end.
     `ended` are the runs that ended or were refused in it, whenever they were requested: by status,
     by rule, and with their tokens and cost. `failures` groups those of `ended` that failed, timed
     out or have an unknown outcome by cause, most first, up to fifty; `furtherCauses` is the number

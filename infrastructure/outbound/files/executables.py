@@ -29,9 +29,9 @@ def why_not_executable(path: str, shown: str) -> str | None:
 
 
 def why_no_command(program: str, environment: Mapping[str, str]) -> str | None:
-    """Return why the program of a command cannot be executed; None if nothing is known against it.
+    """Return the reason why the program of a command cannot be executed; None if there is none.
 
-    Nothing is known of a path relative to the workspace, which each run has its own.
+    A path relative to the workspace cannot be checked: each run has its own workspace.
     """
     if os.path.isabs(program):
         return why_not_executable(program, program)

@@ -255,7 +255,7 @@ class _VerificationRun:
             yield from processes.answers(wait=True)
 
     def _rows(self, opening: LogOverview, checked: Progress) -> Difference | None:
-        """If everything was verified, check the number of rows against the events."""
+        """Check the number of rows against the events, if everything was verified."""
         if checked.position < opening.head.position:
             return None
         rows: dict[type[Any], int] = {
