@@ -108,7 +108,7 @@ def test_the_story_of_time_travel_is_walked_by_keys_alone(page: Page, server: Se
     expect(refused).to_contain_text("added")
     keys.use(refused.locator("summary"))
     expect(table.get_by_text('"rule": "active_children"')).to_be_visible()
-    keys.use(table.get_by_role("link", name="nap-1"), by="Shift+Tab")
+    keys.use(table.get_by_role("link", name="nap-1"))
     expect(page.get_by_role("heading", name="nap-1")).to_be_visible()
     keys.reach(page.get_by_role("tab", name="Conversation"))
     keys.press("ArrowRight", "ArrowRight", "ArrowRight", "Enter")
