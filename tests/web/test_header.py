@@ -62,6 +62,8 @@ def test_titles_and_focus_follow_the_view(window: Page, storm: Storm) -> None:
     run = server.http.get(f"/v1/runs/{min(record.accepted)}").json()
     window.goto("/ui/log")
     expect(window).to_have_title("Log · spawnlog")
+    # The title is there before the page.
+    expect(window.get_by_role("heading", name="Log")).to_be_visible()
     keys = Keyboard(window)
     keys.press("Tab")
     expect(window.get_by_role("link", name="Skip to content")).to_be_focused()

@@ -7,10 +7,11 @@ Each step is a picture; `make pictures` puts them into the README.
 import os
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.support.page.browser import picture, watched_context
 from tests.support.page.header import press_step
@@ -29,6 +30,7 @@ from tests.support.servers.time_travel import commands_that_record, server_of_ex
 pytestmark = pytest.mark.server
 FOLDER_VARIABLE = "SPAWNLOG_PICTURES"
 ALLOWED = "/agents/list/0/subagents/allowAgents"
+SHOWN_FILE = "/etc/spawnlog/spawnlog.json5"
 
 
 @pytest.fixture
@@ -45,11 +47,19 @@ def storm(made_data_dir: Path) -> Iterator[tuple[Server, StormRecord]]:
             yield server, blow(server)
 
 
+def _show_file(file: str, route: Route) -> None:
+    """Let a picture show a file that a reader may have, in place of a temporary one."""
+    response = route.fetch()
+    changed = ("content-encoding", "content-length", "etag")
+    headers = {name: value for name, value in response.headers.items() if name not in changed}
+    route.fulfill(headers=headers, body=response.text().replace(file, SHOWN_FILE))
+
+
 @pytest.mark.nightly
 def test_the_page_alone_leads_to_the_wrong_configuration_and_what_it_did(
     window: Page, storm: tuple[Server, StormRecord], folder: Path
 ) -> None:
-    _, record = storm
+    server, record = storm
     # Step to a refusal in the list of refused runs.
     window.goto("/ui/runs")
     window.get_by_role("button", name="refused").click()
@@ -72,7 +82,9 @@ def test_the_page_alone_leads_to_the_wrong_configuration_and_what_it_did(
     picture(window, folder, "run")
     # The differences of that configuration from the one before it.
     window.get_by_role("button", name="Back to live").click()
+    window.route("**/v1/config/revisions*", partial(_show_file, str(server.config)))
     window.get_by_role("link", name="Configuration", exact=True).click()
+    expect(window.get_by_role("grid", name="Revisions")).to_contain_text(SHOWN_FILE)
     window.get_by_role("grid", name="Revisions").get_by_role(
         "link", name=str(WRONG_REVISION), exact=True
     ).click()
