@@ -350,9 +350,12 @@ def test_refused_run_names_its_setting_and_who_held_the_places(
         def with_six(values: dict[str, Any]) -> None:
             values["agents"]["defaults"]["subagents"]["maxChildrenPerAgent"] = 6
 
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
         with server.configured(with_six):
             expect(refusal).to_contain_text(re.compile(r"In force now, revision \d: 6\."))
             expect(refusal).to_contain_text("Now 4 of 6 places are taken.")
+        assert not [url for url in asked if "/v1/what-if" in url]
         again.click()
         expect(page.get_by_role("heading", name="sixth")).to_be_focused()
         expect(page).not_to_have_url(re.compile(refused))

@@ -20,7 +20,12 @@ export const MEANINGS: Record<LedgerState, string> = {
 
 /** The state of an announcement in the inbox of its session. */
 export const INBOX: Record<AnnouncementView['state'], string> = {
-  none: 'None', pending: 'Pending', delivered: 'In inbox', acknowledged: 'Read', skipped: 'Skipped', not_required: 'Not required',
+  none: 'None yet', pending: 'Pending', delivered: 'In inbox', acknowledged: 'Read', skipped: 'Skipped', not_required: 'Not required',
+}
+
+/** Return what the stage of a run with this announcement is called: `announced`, `announcement skipped`. */
+export function announcedStep(state: AnnouncementView['state']): string {
+  return state === 'skipped' || state === 'not_required' ? `announcement ${INBOX[state].toLowerCase()}` : 'announced'
 }
 
 const RUN_STATES: Record<string, State> = { success: 'done', error: 'failed', timeout: 'timeout' }

@@ -1,6 +1,7 @@
 // The arrows on the overview: from row to row of its cards, one column after the other.
 
-const ROWS = '.card :is(li, tbody tr, p):has(a)'
+// The figures are a card too, but no rows.
+const ROWS = '.card:not(ul) :is(li, tbody tr, p):has(a)'
 
 /** Move the focus to the first link of the next row (1) or the previous one (-1). Return false if there is none. */
 export function walkRows(root: HTMLElement, by: 1 | -1): boolean {

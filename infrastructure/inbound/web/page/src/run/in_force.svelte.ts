@@ -28,6 +28,8 @@ export class InForceNow {
     $effect(() => {
       const config = this.#content.value?.revision === this.revision ? this.#content.value?.content : null
       this.verdict = null
+      // Whether a place is free is a matter of now, and not of the configuration.
+      if (refusal().rule === 'active_children') return undefined
       if (config === null || typeof config !== 'object' || from === undefined || to === null) return undefined
       const ending = new AbortController()
       const range = { from: `pos:${from}`, to: `pos:${to}` }

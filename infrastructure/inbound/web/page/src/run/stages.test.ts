@@ -7,14 +7,22 @@ const SECONDS = '2026-03-01T09:00:0'
 const at = (stage: ReachedStageView['stage'], seconds: string, position: number): ReachedStageView => ({ stage, at: `${SECONDS}${seconds}Z`, position })
 const REQUESTED = [at('requested', '0.000', 1), at('scripts-resolved', '0.050', 2), at('session-created', '0.100', 3)]
 const RAN = [...REQUESTED, at('queued', '0.107', 4), at('started', '0.459', 5), at('ended', '4.559', 6)]
-const steps = (status: RunSummary['status'], stages: ReachedStageView[], now: string | null = null, dependsOn: unknown[] = []) =>
-  stepsOf({ status, stages, dependsOn } as Pick<RunSummary, 'status' | 'stages' | 'dependsOn'>, now === null ? null : Date.parse(`${SECONDS}${now}Z`))
+const steps = (status: RunSummary['status'], stages: ReachedStageView[], now: string | null = null, dependsOn: unknown[] = [], state: RunSummary['announcement']['state'] = 'delivered') =>
+  stepsOf({ status, stages, dependsOn, announcement: { state } } as Parameters<typeof stepsOf>[0], now === null ? null : Date.parse(`${SECONDS}${now}Z`))
     .map((one) => [one.name, one.state, one.position, one.ms])
 
 test('a run that ended was prepared, queued, ran and was announced', () => {
   expect(steps('failed', [...RAN, at('announced', '5.000', 7), at('archived', '9.000', 8)])).toEqual([
     ['prepared', 'preparing', 4, 107], ['queued', 'queued', 5, 352], ['ran', 'failed', 6, 4_100], ['announced', null, 7, null], ['archived', null, 8, null],
   ])
+})
+
+test.each([
+  ['acknowledged', 'announced'],
+  ['skipped', 'announcement skipped'],
+  ['not_required', 'announcement not required'],
+] as const)('an announcement that is %s is %s among the stages', (state, name) => {
+  expect(steps('stopped', [...RAN, at('announced', '5.000', 7)], null, [], state).at(-1)).toEqual([name, null, 7, null])
 })
 
 test('the step that a run is at goes on to the moment', () => {

@@ -1,5 +1,6 @@
 // The steps of a run, as its page names them: each ends where the next one begins.
 
+import { announcedStep } from '../announcements/states'
 import type { ReachedStageView, RunSummary } from '../api/shapes'
 import { millisecondsBetween } from '../parts/text'
 
@@ -30,7 +31,7 @@ const RAN: Phase = { done: 'ran', ongoing: 'running', state: 'running' }
 const LAST: Stage[] = ['announced', 'archived']
 
 /** Return the steps of a run in order. `now` is null if the clock of the moment is not known yet. */
-export function stepsOf(run: Pick<RunSummary, 'status' | 'stages' | 'dependsOn'>, now: number | null): Step[] {
+export function stepsOf(run: Pick<RunSummary, 'status' | 'stages' | 'dependsOn' | 'announcement'>, now: number | null): Step[] {
   const reached = (stage: Stage): ReachedStageView | undefined => run.stages.find((one) => one.stage === stage)
   const first = run.stages[0]
   if (first === undefined) return []
@@ -52,7 +53,7 @@ export function stepsOf(run: Pick<RunSummary, 'status' | 'stages' | 'dependsOn'>
   if (end !== undefined && started === undefined) steps.push({ name: run.status, state: null, at: end.at, position: end.position, ms: null })
   for (const stage of LAST) {
     const one = reached(stage)
-    if (one !== undefined) steps.push({ name: stage, state: null, at: one.at, position: one.position, ms: null })
+    if (one !== undefined) steps.push({ name: stage === 'announced' ? announcedStep(run.announcement.state) : stage, state: null, at: one.at, position: one.position, ms: null })
   }
   return steps
 }

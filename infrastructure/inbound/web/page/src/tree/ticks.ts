@@ -9,9 +9,17 @@ export interface Tick {
   text: string
 }
 
+/** How a label is drawn. */
+export interface Drawn {
+  /** The width on which the axis is drawn. */
+  widthPx: number
+  /** Return the width of a label in pixels. */
+  widthOf: (text: string) => number
+}
+
 const TICK_PX = 80
-const CHARACTER_PX = 7
-const BESIDE_PX = 12
+/** Between a tick and its text, and between a text and the next tick or mark of a pause. */
+const BESIDE_PX = 4
 const SECOND = 1_000
 const DAY = 86_400_000
 const STEPS = [
@@ -20,12 +28,10 @@ const STEPS = [
 ]
 
 /**
- * Return the ticks of the axis between two places, in order, so that no label overlaps the next one.
- *
- * Args:
- *   widthPx: the width on which the axis is drawn.
+ * Return the ticks of the axis between two places, in order. No label overlaps another one, the mark of a
+ * pause or the end of the axis: one without room is left out, or has no date if only its time has room.
  */
-export function ticksOf(axis: Axis, left: number, right: number, widthPx: number, timeZone: string): Tick[] {
+export function ticksOf(axis: Axis, left: number, right: number, { widthPx, widthOf }: Drawn, timeZone: string): Tick[] {
   const width = right - left
   const apart = TICK_PX / widthPx
   if (axis.parts.length === 0 || width <= 0 || apart >= 1) return []
@@ -41,22 +47,27 @@ export function ticksOf(axis: Axis, left: number, right: number, widthPx: number
     const offset = offsetMs(from, timeZone)
     for (let at = Math.ceil((from + offset) / step) * step - offset; at <= until; at += step) rounds.push({ x: x(at), at })
   }
-  const kept: { x: number; at: number }[] = []
-  for (const tick of [...starts, ...rounds]) {
-    if (tick.x <= 1 - apart && kept.every((other) => Math.abs(other.x - tick.x) >= apart)) kept.push(tick)
+  const marks = axis.breaks.map(({ place }) => (place - left) / width)
+  const endOf = (x: number, text: string): number => x + (widthOf(text) + 2 * BESIDE_PX) / widthPx
+  const hasRoom = (x: number, text: string, next = 1): boolean => {
+    const end = endOf(x, text)
+    return end <= next && !marks.some((mark) => mark >= x && mark <= end)
   }
-  const ticks: Tick[] = []
+  const kept: { x: number; at: number; text: string }[] = []
+  for (const { x, at } of [...starts, ...rounds]) {
+    const text = timeOf(at, step, timeZone)
+    const isApart = kept.every((other) => Math.abs(other.x - x) >= apart && (other.x < x ? endOf(other.x, other.text) <= x : endOf(x, text) <= other.x))
+    if (isApart && hasRoom(x, text)) kept.push({ x, at, text })
+  }
+  kept.sort((one, other) => one.x - other.x)
   let day = ''
-  let end = -Infinity
-  for (const { x, at } of kept.sort((one, other) => one.x - other.x)) {
+  return kept.map(({ x, at, text }, index) => {
     const date = shortDate(at, timeZone)
-    const text = `${date === day ? '' : `${date} `}${timeOf(at, step, timeZone)}`
-    if (x < end) continue
-    ticks.push({ x, text })
+    const whole = `${date} ${text}`
+    if (date === day || !hasRoom(x, whole, kept[index + 1]?.x)) return { x, text }
     day = date
-    end = x + (text.length * CHARACTER_PX + BESIDE_PX) / widthPx
-  }
-  return ticks
+    return { x, text: whole }
+  })
 }
 
 function timeOf(at: number, step: number, timeZone: string): string {
