@@ -243,7 +243,7 @@ def test_badges_count_what_goes_on_at_the_moment_shown(
                 page = context.new_page()
                 page.goto("/ui/log")
                 expect(page.get_by_role("link", name="Runs (1 running now)")).to_be_visible()
-                waiting = page.get_by_role("link", name="Lanes (2 queued or waiting now)")
+                waiting = page.get_by_role("link", name="Lanes (2 queued now)")
                 expect(waiting).to_be_visible()
                 assert faults_for_a_screen_reader(page) == []
                 write_moment(page, f"pos:{one}")

@@ -164,12 +164,10 @@ def test_first_view_tells_whether_all_is_well(window: Page, day: Day) -> None:
     expect(window.get_by_text("4 failed, 1 refused, 6 deliveries parked")).to_be_visible()
     expect(figure(window, "spawned")).to_contain_text("12")
     expect(figure(window, "done")).to_contain_text("2")
-    assert filters(figure(window, "failed")) == [
-        ("status", "failed"),
-        ("status", "timeout"),
-        ("status", "unknown"),
-    ]
+    assert filters(figure(window, "failed")) == [("status", "failed")]
+    expect(figure(window, "tokens")).to_have_attribute("href", re.compile("^/ui/runs.endedSince="))
     failures = card(window, "Failures by cause")
+    expect(failures.get_by_role("heading")).to_have_text("Failures by cause 4 failed")
     first = failures.get_by_role("listitem").first
     expect(first).to_contain_text(re.compile(r"3 ×.*tides, \d+ (s|min) ago"))
     assert filters(first.get_by_role("link", name=CAUSE.replace("<n>", "5"))) == [("cause", CAUSE)]
@@ -196,7 +194,7 @@ def test_first_view_tells_whether_all_is_well(window: Page, day: Day) -> None:
     expect(cost.get_by_role("listitem").nth(1)).to_contain_text(
         re.compile("unpriced.*1,000 tokens.*no price")
     )
-    expect(cost).to_contain_text("Without the tokens of 1 agent that have no price.")
+    expect(cost).to_contain_text("Left out: tokens without a price (unpriced).")
     expect(card(window, "Since midnight")).to_contain_text("cost (partial)")
     record = card(window, "Log and configuration")
     expect(record).to_contain_text(re.compile("not verified yet.*revision 1.*by"))
@@ -237,6 +235,31 @@ def test_links_lead_to_the_runs_behind_a_figure(window: Page) -> None:
     expect(window.get_by_role("grid", name="Runs").get_by_role("row")).to_have_count(5)
 
 
+def add_running_usage(route: Route) -> None:
+    """Let a summary say that running runs have used as much as those that ended."""
+    answer = route.fetch()
+    summary = answer.json()
+    summary["live"]["usageByAgent"] = summary["ended"]["usageByAgent"]
+    route.fulfill(response=answer, json=summary)
+
+
+def test_costs_lead_to_ended_and_running_runs(window: Page) -> None:
+    window.route("**/v1/summary*", add_running_usage)
+    window.goto("/ui/overview")
+    main = card(window, "Cost by agent").get_by_role("listitem").first
+    expect(main).to_contain_text(re.compile(r"^main.*\$2\.00"))
+    assert [filters(link) for link in main.get_by_role("link").all()] == [
+        [("agentId", "main")],
+        [("agentId", "main"), ("status", "running")],
+    ]
+    expect(main).to_contain_text("$1.00 ended, $1.00 by 1 running")
+    expect(figure(window, "cost")).to_have_attribute("href", "#cost")
+    figure(window, "cost").click()
+    expect(window).to_have_url(re.compile("/ui/overview#cost$"))
+    expect(window.get_by_role("heading", name=re.compile("^Cost by agent"))).to_be_in_viewport()
+    assert cut_texts(window) == []
+
+
 def test_running_run_is_followed_and_stopped(window: Page, day: Day) -> None:
     window.goto("/ui/overview")
     running = card(window, "Running now")
@@ -246,6 +269,7 @@ def test_running_run_is_followed_and_stopped(window: Page, day: Day) -> None:
     expect(elapsed).not_to_have_text(before)
     row.get_by_role("button", name="Stop main · held-2").click()
     confirm = window.get_by_role("dialog", name="Stop main · held-2?")
+    expect(confirm).to_contain_text("Stops the run. No run below it is active.")
     confirm.get_by_label("Reason").fill("by hand")
     confirm.get_by_role("button", name="Stop run").click()
     expect(running.get_by_role("status")).to_have_text("Stopped: main · held-2.")

@@ -305,7 +305,7 @@ def test_a_lane_shows_who_holds_a_slot_and_who_waits_for_one(window: Page, state
     expect(line).to_contain_text("1 in line for a slot")
     expect(line).to_contain_text("main · family")
     slots = window.get_by_role("list", name="Slots of each lane").get_by_role("listitem")
-    expect(slots).to_contain_text(f"{SLOTS} / {SLOTS} running, 1 queued")
+    expect(slots).to_contain_text(f"{SLOTS} / {SLOTS} taken, 1 in line")
     line.get_by_role("link").click()
     expect(window).to_have_url(re.compile(state.waiting))
     window.goto(f"/ui/lanes?at=pos:{state.first}")

@@ -7,7 +7,7 @@ const NOTHING = { preparing: 0, running: 0, queued: 0, waiting: 0, parkedAnnounc
 test('badges count what is going on', () => {
   expect(badgesOf(NOTHING, true)).toEqual({})
   expect(badgesOf({ ...NOTHING, running: 1_200, queued: 2, waiting: 3 }, true)).toEqual({
-    runs: { text: '999+', meaning: '1,200 running now' }, lanes: { text: '5', meaning: '5 queued or waiting now' },
+    runs: { text: '999+', meaning: '1,200 running now' }, lanes: { text: '2', meaning: '2 queued now' },
   })
   expect(badgesOf({ ...NOTHING, running: 2, parkedAnnouncements: 500, parkedCut: true }, false)).toEqual({
     runs: { text: '2', meaning: '2 running at this moment' }, announcements: { text: '500+', meaning: '500 or more not delivered', isBad: true },
@@ -16,8 +16,8 @@ test('badges count what is going on', () => {
 
 test('counts that the server ended early say so', () => {
   expect(badgesOf({ ...NOTHING, running: 5_000, cut: true }, true).runs!.meaning).toBe('5,000 or more running now')
-  expect(badgesOf({ ...NOTHING, running: 4_000, waiting: 1_000, cut: true, parkedCut: true }, true)).toMatchObject({
-    runs: { meaning: '4,000 or more running now' }, lanes: { meaning: '1,000 or more queued or waiting now' },
+  expect(badgesOf({ ...NOTHING, running: 4_000, queued: 1_000, cut: true, parkedCut: true }, true)).toMatchObject({
+    runs: { meaning: '4,000 or more running now' }, lanes: { meaning: '1,000 or more queued now' },
   })
   // Only the announcements were cut.
   expect(badgesOf({ ...NOTHING, running: 3, parkedAnnouncements: 500, cut: true, parkedCut: true }, true)).toMatchObject({

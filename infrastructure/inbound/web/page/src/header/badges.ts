@@ -15,13 +15,12 @@ type Counts = LiveCounts & Pick<LiveRunsView, 'parkedAnnouncements'>
 
 /** Return the badges of the views for what is going on at a moment; none for what does not. */
 export function badgesOf(counts: Counts, isLive: boolean): Partial<Record<View, Badge>> {
-  const { running, parkedAnnouncements: parked, parkedCut: cut } = counts
+  const { running, queued, parkedAnnouncements: parked, parkedCut: cut } = counts
   const isCut = areRunsCut(counts)
-  const waiting = counts.queued + counts.waiting
   const when = isLive ? 'now' : 'at this moment'
   return {
     ...(running > 0 ? { runs: { text: short(running), meaning: `${atLeast(running, isCut)} running ${when}` } } : {}),
-    ...(waiting > 0 ? { lanes: { text: short(waiting), meaning: `${atLeast(waiting, isCut)} queued or waiting ${when}` } } : {}),
+    ...(queued > 0 ? { lanes: { text: short(queued), meaning: `${atLeast(queued, isCut)} queued ${when}` } } : {}),
     ...(parked > 0 ? { announcements: { text: `${parked}${cut ? '+' : ''}`, meaning: `${atLeast(parked, cut)} not delivered`, isBad: true } } : {}),
   }
 }

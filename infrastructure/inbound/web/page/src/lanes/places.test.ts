@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { differs, placesOf, placeText, sumsOf } from './places'
+import { differs, placesOf, placeText, sumsOf, takenText } from './places'
 
 const NOBODY = { runId: null, label: null, holder: null }
 
@@ -20,14 +20,17 @@ test('who holds a slot comes before who waits, and each has a key of its own', (
 })
 
 test('a place says what it is for', () => {
+  expect(placeText({ place: null, waitsFor: null }, true)).toBe('holds a slot, not started')
   expect(placeText({ place: null, waitsFor: null })).toBe('holds a slot')
   expect(placeText({ place: 1_000, waitsFor: 'a slot' })).toBe('1,000 in line for a slot')
   expect(placeText({ place: 2, waitsFor: 'to be claimed' })).toBe('2 in line, to be claimed')
 })
 
-test('lanes are summed', () => {
+test('lanes are summed, with the runs that hold a slot and have not started', () => {
   const lane = { lane: 'subagent', depth: 1, width: 2, running: [NOBODY, NOBODY], queued: [{ runId: null, label: null, place: 1, waitsFor: 'a slot' }] }
-  expect(sumsOf([lane, { ...lane, depth: 2, queued: [] }])).toEqual({ running: 4, queued: 1 })
+  expect(sumsOf([lane, { ...lane, depth: 2, queued: [] }])).toEqual({ taken: 4, queued: 1 })
+  expect(takenText(4, 0)).toBe('4 slots taken')
+  expect(takenText(1, 1)).toBe('1 slot taken (1 not started)')
 })
 
 test('a value that is the same in all rows needs no column', () => {

@@ -1,7 +1,7 @@
 // The places of all lanes in one list: who holds one, then who waits for one.
 
 import type { LaneView } from '../api/shapes'
-import { count, visible } from '../parts/text'
+import { count, counted, visible } from '../parts/text'
 
 export interface Place {
   /** By what it is known while it lasts. */
@@ -31,15 +31,20 @@ export function placesOf(lanes: LaneView[]): Place[] {
 }
 
 /** Return where a run is: `holds a slot`, or `1 in line for a slot`. */
-export function placeText({ place, waitsFor }: Pick<Place, 'place' | 'waitsFor'>): string {
-  if (place === null) return 'holds a slot'
+export function placeText({ place, waitsFor }: Pick<Place, 'place' | 'waitsFor'>, isQueued = false): string {
+  if (place === null) return isQueued ? 'holds a slot, not started' : 'holds a slot'
   return `${count(place)} in line${waitsFor === 'a slot' ? ' for a slot' : waitsFor === null ? '' : `, ${visible(waitsFor)}`}`
 }
 
+/** Return `2 slots taken (1 not started)`: a run that holds a slot is queued until it starts. */
+export function takenText(taken: number, notStarted: number): string {
+  return `${counted(taken, 'slot')} taken${notStarted > 0 ? ` (${count(notStarted)} not started)` : ''}`
+}
+
 /** Return how many runs hold a slot and how many wait for one, in all lanes. */
-export function sumsOf(lanes: readonly LaneView[]): { running: number; queued: number } {
+export function sumsOf(lanes: readonly LaneView[]): { taken: number; queued: number } {
   return {
-    running: lanes.reduce((sum, lane) => sum + lane.running.length, 0),
+    taken: lanes.reduce((sum, lane) => sum + lane.running.length, 0),
     queued: lanes.reduce((sum, lane) => sum + lane.queued.length, 0),
   }
 }

@@ -13,7 +13,7 @@ const VIEWS_MAX = 50
 /** Built-in views. */
 export const BUILT_IN: readonly SavedView[] = [
   { name: 'Running now', query: 'status=running' },
-  { name: 'Failed today', query: 'status=failed&status=timeout&endedSince=today' },
+  { name: 'Failures today', query: 'status=failed&status=timeout&status=unknown&endedSince=today' },
   { name: 'Refused today', query: 'status=refused&since=today' },
 ]
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 
 import type { RefusedRunView, SessionTreeView, TreeNodeView, TreeRunView } from '../api/shapes'
 import { piecesOf } from './pieces'
-import { nameOf, statusesOf, treeRows } from './rows'
+import { nameOf, statusesOf, stopText, treeRows } from './rows'
 
 const none = { runs: 0, inputTokens: 0, outputTokens: 0, estimatedCostUsd: null, models: 0, unpricedModels: 0 }
 
@@ -31,6 +31,13 @@ describe('rows of a tree', () => {
     const run = (status: TreeRunView['status']) => ({ status, stages: [] as TreeRunView['stages'] }) as TreeRunView
     const several = { ...tree, root: { ...node('root', 0, [{ ...node('a', 1), runs: [run('done'), run('running')] }]), refused: [run('refused') as unknown as RefusedRunView] } }
     expect(statusesOf(treeRows(several, new Set()))).toEqual({ done: 1, running: 1, refused: 1 })
+  })
+  test('tell how many runs a stop ends', () => {
+    const session = (key: string, ...statuses: TreeRunView['status'][]): TreeNodeView => ({ ...node(key, 2), runs: statuses.map((status) => ({ status, stages: [] as TreeRunView['stages'] }) as TreeRunView) })
+    const top = { ...session('a', 'running'), children: [session('b', 'done', 'running'), session('c', 'waiting')] }
+    expect(stopText({ ...tree, root: top })).toBe('Stops the run and 2 runs below it: 1 waiting, 1 running.')
+    expect(stopText({ ...tree, cut: true, root: top })).toBe('Stops the run and at least 2 runs below it: 1 waiting, 1 running.')
+    expect(stopText({ ...tree, root: session('a', 'running') })).toBe('Stops the run. No run below it is active.')
   })
   test('are named by label, task, agent and session, in this order', () => {
     const run = (label: string | null, taskPreview: string | null) => ({ label, taskPreview, agentId: 'summer' }) as TreeRunView

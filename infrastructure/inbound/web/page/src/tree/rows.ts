@@ -3,6 +3,7 @@
 import type { RefusedRunView, SessionTreeView, TreeNodeView, TreeRunView } from '../api/shapes'
 import { nameOfSession } from '../parts/names'
 import type { State } from '../parts/states'
+import { count, counted } from '../parts/text'
 
 export type TreeRun = TreeRunView | RefusedRunView
 
@@ -68,4 +69,26 @@ export function statusesOf(rows: TreeRow[]): Partial<Record<State, number>> {
 }
 
 /** States of runs that a stop ends. */
-export const STOPPABLE: readonly State[] = ['preparing', 'waiting', 'queued', 'running']
+const STOPPABLE: readonly State[] = ['preparing', 'waiting', 'queued', 'running']
+
+export interface Stoppable {
+  runs: number
+  /** `1 waiting, 2 running` */
+  text: string
+}
+
+/** Return how many runs a stop ends, and in which states they are. */
+export function stoppable(statuses: Partial<Record<State, number>>): Stoppable {
+  const counts = STOPPABLE.flatMap((state) => (statuses[state] === undefined ? [] : [{ state, number: statuses[state] }]))
+  return {
+    runs: counts.reduce((sum, { number }) => sum + number, 0),
+    text: counts.map(({ state, number }) => `${count(number)} ${state}`).join(', '),
+  }
+}
+
+/** Return what a stop of the first session's run ends: `Stops the run and 3 runs below it: 1 waiting, 2 running.` */
+export function stopText(tree: SessionTreeView): string {
+  const { runs, text } = stoppable(statusesOf(treeRows(tree, new Set()).slice(1)))
+  if (runs === 0) return tree.cut ? 'Stops the run and every run below it.' : 'Stops the run. No run below it is active.'
+  return `Stops the run and ${tree.cut ? 'at least ' : ''}${counted(runs, 'run')} below it: ${text}.`
+}
