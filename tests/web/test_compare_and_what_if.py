@@ -219,6 +219,9 @@ def test_changes_stay_until_newer_ones_are_asked_for(window: Page, storm: Storm)
     expect(figures).not_to_have_text(before)
     row = window.get_by_role("row").filter(has_text="came-between").first
     expect(row).to_contain_text("added")
+    window.goto("/ui/changes?at=pos:0&from=-2h")
+    expect(window.get_by_text("This is before the first event")).to_be_visible()
+    expect(window.get_by_text("Reading …")).to_have_count(0)
 
 
 @pytest.mark.nightly

@@ -29,6 +29,21 @@ def test_a_tall_window_is_live_too(browser: Browser, storm: Storm, height: int) 
         expect(page.get_by_role("button", name="newer events: show")).to_have_count(0)
 
 
+def test_no_row_comes_between_the_mouse_and_the_row_that_it_aims_at(
+    window: Page, storm: Storm
+) -> None:
+    server, _ = storm
+    window.goto("/ui/runs")
+    first = window.get_by_role("row").nth(1)
+    before = first.inner_text()
+    first.hover()
+    server.spawn("watched", agentId="writer", label="came-while-aiming")
+    expect(window.get_by_role("button", name="newer events: show")).to_be_visible()
+    assert first.inner_text().split()[:3] == before.split()[:3]
+    window.get_by_role("heading", name="Runs").hover()
+    expect(first).to_contain_text("came-while-aiming")
+
+
 @pytest.mark.nightly
 def test_reading_on_goes_on_when_the_server_is_back(browser: Browser, storm: Storm) -> None:
     server, _ = storm

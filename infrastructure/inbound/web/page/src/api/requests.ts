@@ -216,6 +216,9 @@ async function send<Body>(
   }
 }
 
+/** How the server names the parameter of the address that is wrong: the page has no such names. */
+const PARAMETER = /^\/(query|path)\/\S+: /
+
 /** Return the error for a failed response to a request with this token. */
 export async function failureOf(response: Response, token: string | null): Promise<RequestFailed> {
   // Ignore the failure of a token that was replaced meanwhile.
@@ -225,7 +228,7 @@ export async function failureOf(response: Response, token: string | null): Promi
   const log = response.headers.get('Spawnlog-Log') ?? ''
   try {
     const problem = (await response.json()) as Problem
-    return new RequestFailed(response.status, problem.code, problem.detail, problem, retryAfterMs, log)
+    return new RequestFailed(response.status, problem.code, problem.detail.replace(PARAMETER, ''), problem, retryAfterMs, log)
   } catch {
     // A proxy answers in its own format, which is not shown.
     return new RequestFailed(

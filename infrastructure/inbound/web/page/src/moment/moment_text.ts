@@ -50,7 +50,8 @@ export function readMoment(text: string, { now, timeZone, head }: MomentContext)
   }
   const ago = AGO.exec(written)
   if (ago) return found(timeAgo(ago[1]!, ago[2]!.toLowerCase()))
-  if (/^run:.+@[a-z-]+$/.test(written)) return found(written)
+  // Whatever its outcome, a run has ended.
+  if (/^run:.+@[a-z-]+$/.test(written)) return found(written.replace(/@(done|failed|stopped|timeout)$/, '@ended'))
   if (INSTANT.test(written) && !Number.isNaN(Date.parse(written.replace(' ', 'T')))) return found(written.replace(' ', 'T'))
   const instant = timeToday(written, now, timeZone) ?? dayAndTime(written, now, timeZone)
   if (instant !== null) return found(new Date(instant).toISOString().replace('.000Z', 'Z'))

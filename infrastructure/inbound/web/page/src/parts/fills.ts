@@ -31,6 +31,7 @@ function draw(drawing: CanvasRenderingContext2D, pattern: Exclude<Pattern, 'soli
     drawing.fillRect(0, 0, TILE_PX, TILE_PX)
   } else if (pattern === 'dots') drawing.fillRect(1, 1, 2, 2)
   else if (pattern === 'horizontal') drawing.fillRect(0, 0, TILE_PX, TILE_PX / 2)
+  else if (pattern === 'vertical') drawing.fillRect(0, 0, TILE_PX / 3, TILE_PX)
   else {
     drawing.lineWidth = pattern === 'cross' ? 1 : 2
     drawing.beginPath()

@@ -45,10 +45,8 @@ describe.each(THEMES)('in the %s theme', (theme) => {
   })
 
   test('bars of two states differ in pattern or in luminance', () => {
-    // Preparing and waiting are one group: both wait for something before the queue.
-    const groups = STATES.filter((state) => state !== 'waiting')
-    for (const [place, one] of groups.entries()) {
-      for (const other of groups.slice(place + 1)) {
+    for (const [place, one] of STATES.entries()) {
+      for (const other of STATES.slice(place + 1)) {
         if (PATTERNS[one] !== PATTERNS[other]) continue
         const differs = contrast(color(`state-${one}`, theme), color(`state-${other}`, theme))
         expect(differs, `${one} beside ${other}`).toBeGreaterThanOrEqual(NEIGHBOR_CONTRAST_MIN)

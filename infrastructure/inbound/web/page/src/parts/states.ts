@@ -4,7 +4,7 @@ import type { RunSummary } from '../api/shapes'
 
 export type State = RunSummary['status']
 /** How a bar of a state is filled. Bars with the same pattern differ in luminance. */
-export type Pattern = 'solid' | 'pale' | 'dots' | 'diagonal' | 'horizontal' | 'hollow' | 'cross'
+export type Pattern = 'solid' | 'pale' | 'dots' | 'diagonal' | 'horizontal' | 'vertical' | 'hollow' | 'cross'
 
 /** All states, in the order of a run's life. */
 export const STATES: readonly State[] = [
@@ -17,7 +17,7 @@ export const SIGNS: Record<State, string> = {
 }
 
 export const PATTERNS: Record<State, Pattern> = {
-  preparing: 'dots', waiting: 'dots', queued: 'pale', running: 'solid', done: 'solid',
+  preparing: 'dots', waiting: 'vertical', queued: 'pale', running: 'solid', done: 'solid',
   failed: 'solid', timeout: 'diagonal', stopped: 'horizontal', unknown: 'cross', refused: 'hollow',
 }
 

@@ -46,6 +46,9 @@ export type TokenName = keyof typeof TOKENS
 export const TOKEN_NAMES = Object.keys(TOKENS) as TokenName[]
 const form = (name: TokenName): TokenForm => TOKENS[name]
 
+/** Return true if the values of a token are times. */
+export const isMoment = (name: TokenName): boolean => form(name).isMoment === true
+
 /** Values of each token, and the words. A single-valued token has one value. */
 export interface RunQuery {
   values: Partial<Record<TokenName, string[]>>
