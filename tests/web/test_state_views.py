@@ -37,6 +37,11 @@ WATCH_STATUS = """() => {
     for (const one of document.querySelectorAll('[role=status]')) window.told.push(one.innerText)
   }).observe(document.body, { subtree: true, childList: true, characterData: true })
 }"""
+LINES_OF_TEXT = """(element) => {
+  const range = document.createRange()
+  range.selectNodeContents(element)
+  return new Set([...range.getClientRects()].map((box) => box.top)).size
+}"""
 GOAL = {"audience": ["developers", HOSTILE]}
 
 
@@ -351,6 +356,9 @@ def test_rows_of_a_narrow_window_say_all_without_scrolling_sideways(
     window.goto(f"/ui/shared-context/{FAMILY}?at=pos:{state.first}")
     expect(row_of(window, "developers").get_by_role("button", name="Copy")).to_be_attached()
     assert window.evaluate("document.documentElement.scrollWidth") == width, "its tables scroll"
+    window.goto(f"/ui/run/{state.child}?part=shared")
+    line = window.get_by_role("columnheader", name="Key").evaluate(LINES_OF_TEXT)
+    assert line == 1, "its words are whole"
 
 
 @pytest.mark.nightly

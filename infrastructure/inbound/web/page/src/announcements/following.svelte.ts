@@ -15,6 +15,8 @@ export class Following {
   progress = $state.raw<Progress | null>(null)
   /** The position up to which the record was read. */
   position = $state(0)
+  /** A position after the last ones were sent again: what was counted before it has them as parked. */
+  sentBefore = $state(0)
 
   /** How many requests to send again are on their way. */
   #sending = $state(0)
@@ -43,6 +45,7 @@ export class Following {
       this.#additions += 1
       // What became of the first may be recorded by now.
       await this.#read()
+      this.sentBefore = this.position
       this.#readIfDue()
     } finally {
       this.#sending -= 1
