@@ -23,9 +23,9 @@ from started_agent import (
 
 
 def start(told, more):
-    """It can replace its system prompt and not add to it: ours goes before the message. It takes
-    its servers from files alone: `workspaces/gemini/.gemini/settings.json` has what is to stand
-    there, with the address and the token as variables."""
+    """Return the command of the agent. It can only replace its system prompt, so ours goes before
+    the message. It reads MCP servers from files alone: `workspaces/gemini/.gemini/settings.json`
+    shows what to write there, with the address and the token as variables."""
     arguments = ["gemini", "--output-format", "stream-json"]
     arguments += ["--allowed-mcp-server-names", SERVER_NAME]
     if told.mcp_url and not any(map(_names_server, (Path.cwd(), Path.home()))):

@@ -217,8 +217,8 @@ def report(hook: dict[str, Any]) -> None:
 
 
 def send(known: dict[str, Any]) -> None:
-    """Report what was not taken yet. An entry keeps its number until there is an answer, so that
-    one whose answer was lost is neither recorded twice nor in the place of the next one."""
+    """Send the entries that the server has not taken yet. An entry keeps its number until there is
+    an answer, so that none is recorded twice, or in the place of the next one."""
     while unsent := known.get("unsent"):
         body = {"epoch": known["epoch"], "first": known["next"], "entries": unsent[:1]}
         try:
