@@ -44,6 +44,17 @@ def test_no_row_comes_between_the_mouse_and_the_row_that_it_aims_at(
     expect(first).to_contain_text("came-while-aiming")
 
 
+def test_no_row_moves_when_the_counts_come(window: Page) -> None:
+    held: list[Route] = []
+    window.route("**/v1/runs?*totals=true*", lambda route: held.append(route), times=1)
+    with window.expect_request("**/v1/runs?*totals=true*"):
+        window.goto("/ui/runs")
+    before = window.get_by_role("grid").bounding_box()
+    held[0].continue_()
+    expect(window.get_by_text(re.compile(r"^\d+ runs"))).to_be_visible()
+    assert window.get_by_role("grid").bounding_box() == before
+
+
 @pytest.mark.nightly
 def test_reading_on_goes_on_when_the_server_is_back(browser: Browser, storm: Storm) -> None:
     server, _ = storm

@@ -510,6 +510,18 @@ def test_waiting_leads_to_the_runs_that_it_does_not_list(browser: Browser, day: 
         page.set_viewport_size({"width": 390, "height": 844})
         expect(waiting.get_by_text("waits for the-0-of-many")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") == 390, "nothing is cut"
+        held: list[Route] = []
+        page.route("**/v1/runs?status=waiting*", lambda route: held.append(route), times=1)
+        with page.expect_request("**/v1/runs?status=waiting*"):
+            page.reload()
+        expect(more).to_have_count(0)
+        before = waiting.bounding_box()
+        held[0].continue_()
+        expect(more).to_be_visible()
+        after = waiting.bounding_box()
+        assert before
+        assert after
+        assert before["height"] == pytest.approx(after["height"], abs=1), "runs have their place"
         waiting.get_by_role("link", name="Lanes").click()
         page.get_by_role("link", name=re.compile(r"^\d+ runs? waits? for other runs$")).click()
         expect(page.get_by_role("grid").get_by_text("year-report")).to_be_visible()

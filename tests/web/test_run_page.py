@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.support.page.browser import faults_for_a_screen_reader, watched_context
 from tests.support.servers.narrators import entry, narrate, said
@@ -244,6 +244,16 @@ def test_card_compares_with_the_last_good_or_failed_run(page: Page, server: Serv
     server.run(good, "ended")
     failed = server.accepted(task="no steps", label="bad")
     server.run(failed, "ended")
+    held: list[Route] = []
+    page.set_viewport_size({"width": NARROW_PX, "height": 844})
+    page.route("**/v1/runs?agentId=*", lambda route: held.append(route), times=1)
+    with page.expect_request("**/v1/runs?agentId=*"):
+        page.goto(f"/ui/run/{failed}")
+    before = page.get_by_role("tablist").bounding_box()
+    held[0].continue_()
+    expect(page.get_by_role("link", name="Compare with the last good run")).to_be_visible()
+    assert page.get_by_role("tablist").bounding_box() == before, "the offer has its place"
+    page.set_viewport_size({"width": 1280, "height": 800})
     for run_id, text, absent in (
         (failed, "good run of main: good", good),
         (good, "failed run of main: bad", failed),
