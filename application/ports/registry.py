@@ -43,7 +43,7 @@ class RunCondition:
             `over_position`, which compares the position at which the run was over, if it ever is,
             with that of `LiveRuns`, by `<=` or `>`.
         comparison: The operator. A row without a value in the column does not match.
-        value: The value; a tuple if the comparison is `any of`.
+        value: The value; a tuple if the comparison is `any of`, or `begins with` (any of them).
     """
 
     column: str

@@ -153,6 +153,7 @@ IS_OVER = RunCondition("stage", "any of", tuple(sorted(OVER)))
 
 AgentId = Annotated[str, Field(min_length=1, max_length=64)]
 Label = Annotated[str, Field(min_length=1, max_length=TEXT_CHARACTERS_MAX)]
+LabelPrefix = Annotated[str, Field(max_length=TEXT_CHARACTERS_MAX)]
 
 
 class RunFilter(Parameters):
@@ -230,15 +231,15 @@ class RunFilter(Parameters):
         le=DEPTH_MAX,
         description="Exact depth. Requires `requester`, `tree` or `rule`.",
     )
-    label_prefix: Annotated[str | None, ColumnFilter("label", "begins with", needs_family=True)] = (
-        Field(
-            None,
-            max_length=TEXT_CHARACTERS_MAX,
-            description=(
-                "Only runs whose label starts with this text."
-                " Requires `requester`, `tree` or `rule`."
-            ),
-        )
+    label_prefixes: Annotated[
+        tuple[LabelPrefix, ...], ColumnFilter("label", "begins with", needs_family=True)
+    ] = Field(
+        (),
+        alias="labelPrefix",
+        description=(
+            "Only runs whose label starts with this text (repeatable)."
+            " Requires `requester`, `tree` or `rule`."
+        ),
     )
     respawned_from: Annotated[UUID | None, ColumnFilter("respawned_from")] = Field(
         None,

@@ -38,8 +38,8 @@ from application.queries.paging import (
     read_cursor,
 )
 from application.queries.run_filter import (
-    TEXT_CHARACTERS_MAX,
     ColumnFilter,
+    LabelPrefix,
     RunFilter,
     has_family,
     narrow_to_tree,
@@ -243,10 +243,12 @@ class ListRuns(ReadAsOf, Page, RunFilter):
             " show."
         ),
     )
-    label_prefix: Annotated[str | None, ColumnFilter("label", "begins with")] = Field(
-        None,
-        max_length=TEXT_CHARACTERS_MAX,
-        description="Only runs whose label starts with this text.",
+    label_prefixes: Annotated[tuple[LabelPrefix, ...], ColumnFilter("label", "begins with")] = (
+        Field(
+            (),
+            alias="labelPrefix",
+            description="Only runs whose label starts with this text (repeatable).",
+        )
     )
     cause: str | None = Field(
         None,
@@ -336,7 +338,7 @@ async def list_runs(
     criteria = await narrow_to_tree(services.work.registry, caller, criteria)
     ascending = order == "asc"
     # No index serves the beginning of a label: the search bounds the scan by itself.
-    is_scan = wanted is not None or (query.label_prefix is not None and not has_family(query))
+    is_scan = wanted is not None or (query.label_prefixes != () and not has_family(query))
     page = await _page(
         services,
         caller,

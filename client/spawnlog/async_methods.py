@@ -1280,7 +1280,7 @@ class AsyncMethods(AsyncSender):
         ended_since: str | None = None,
         ended_until: str | None = None,
         label: Sequence[str] = (),
-        label_prefix: str | None = None,
+        label_prefix: Sequence[str] = (),
         limit: int | None = None,
         min_position: int | None = None,
         order: Literal["asc", "desc"] | None = None,
@@ -1349,7 +1349,7 @@ class AsyncMethods(AsyncSender):
                 time ago such as 12h or -12h (ms, s, m, h, d or w), or a stage of a run such
                 as run:reviewer@started.
             label: Only runs with exactly this label (repeatable).
-            label_prefix: Only runs whose label starts with this text.
+            label_prefix: Only runs whose label starts with this text (repeatable).
             limit: Maximum number of items.
             min_position: Return a state at or after this log position, such as one
                 returned by another server. 503 if this server does not reach it within one
@@ -1421,7 +1421,7 @@ class AsyncMethods(AsyncSender):
         ended_until: str | None = None,
         from_: str | datetime | None = None,
         label: Sequence[str] = (),
-        label_prefix: str | None = None,
+        label_prefix: Sequence[str] = (),
         limit: int | None = None,
         min_position: int | None = None,
         outcome: Sequence[Literal["success", "error", "timeout", "stopped", "unknown"]] = (),
@@ -1493,8 +1493,8 @@ class AsyncMethods(AsyncSender):
                 h, d or w), or a stage of a run such as run:reviewer@started. Default: the
                 beginning of the log.
             label: Only runs with exactly this label (repeatable).
-            label_prefix: Only runs whose label starts with this text. Requires
-                `requester`, `tree` or `rule`.
+            label_prefix: Only runs whose label starts with this text (repeatable).
+                Requires `requester`, `tree` or `rule`.
             limit: Maximum number of runs.
             min_position: Return a state at or after this log position, such as one
                 returned by another server. 503 if this server does not reach it within one
@@ -2703,7 +2703,7 @@ class AsyncMethods(AsyncSender):
         ended_since: str | None = None,
         ended_until: str | None = None,
         label: Sequence[str] = (),
-        label_prefix: str | None = None,
+        label_prefix: Sequence[str] = (),
         limit: int | None = None,
         min_position: int | None = None,
         order: Literal["asc", "desc"] | None = None,
@@ -2772,7 +2772,7 @@ class AsyncMethods(AsyncSender):
                 time ago such as 12h or -12h (ms, s, m, h, d or w), or a stage of a run such
                 as run:reviewer@started.
             label: Only runs with exactly this label (repeatable).
-            label_prefix: Only runs whose label starts with this text.
+            label_prefix: Only runs whose label starts with this text (repeatable).
             limit: Maximum number of items.
             min_position: Return a state at or after this log position, such as one
                 returned by another server. 503 if this server does not reach it within one
@@ -2844,7 +2844,7 @@ class AsyncMethods(AsyncSender):
         ended_until: str | None = None,
         from_: str | datetime | None = None,
         label: Sequence[str] = (),
-        label_prefix: str | None = None,
+        label_prefix: Sequence[str] = (),
         limit: int | None = None,
         min_position: int | None = None,
         outcome: Sequence[Literal["success", "error", "timeout", "stopped", "unknown"]] = (),
@@ -2916,8 +2916,8 @@ class AsyncMethods(AsyncSender):
                 h, d or w), or a stage of a run such as run:reviewer@started. Default: the
                 beginning of the log.
             label: Only runs with exactly this label (repeatable).
-            label_prefix: Only runs whose label starts with this text. Requires
-                `requester`, `tree` or `rule`.
+            label_prefix: Only runs whose label starts with this text (repeatable).
+                Requires `requester`, `tree` or `rule`.
             limit: Maximum number of runs.
             min_position: Return a state at or after this log position, such as one
                 returned by another server. 503 if this server does not reach it within one

@@ -79,10 +79,10 @@ FILTERS: tuple[tuple[RunQuery, Callable[[Run], bool]], ...] = (
         RunQuery(
             (
                 *RunQuery.where(root=ROOT, depth=2).conditions,
-                RunCondition("label", "begins with", "o"),
+                RunCondition("label", "begins with", ("o", "tw")),
             )
         ),
-        lambda run: run.depth == 2 and (run.label or "").startswith("o"),
+        lambda run: run.depth == 2 and (run.label or "").startswith(("o", "tw")),
     ),
     (RunQuery(), lambda run: True),
 )

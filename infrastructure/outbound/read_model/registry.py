@@ -581,7 +581,7 @@ def _in_sql(condition: RunCondition) -> tuple[str, list[Any]]:
         # Only comparison with a single value lets its index return the rows by creation.
         comparison, value = "=", value[0]
     if comparison == "begins with":
-        return f"starts_with({column}, %s)", [value]
+        return f"{column} ^@ ANY(%s::text[])", [list(value)]
     return f"{column} {comparison} %s", [value]
 
 

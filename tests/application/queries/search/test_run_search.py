@@ -111,11 +111,18 @@ async def test_search_is_bounded_and_continued(
 async def test_label_prefix_is_found_without_a_family(
     services: QueryServices, family: LoggedFamily, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def found(prefix: str, **others: Any) -> RunListView:
-        query = ListRuns.model_validate({"labelPrefix": prefix, **others})
+    async def found(*prefixes: str, **others: Any) -> RunListView:
+        query = ListRuns.model_validate({"labelPrefix": prefixes, **others})
         return (await list_runs(services, READER, query)).view
 
     assert [run.label for run in (await found("lon")).items] == ["long"]
+    several = await found("no", "lon", "Wh", totals=True)
+    assert [run.label for run in several.items] == ["long", "Wharf"]
+    assert several.totals is not None
+    assert several.totals.runs == 2
+    assert [run.label for run in (await found("lon", "Wh", q="ships")).items] == ["Wharf"]
+    then = f"pos:{family.run('two').created_position}"
+    assert [run.label for run in (await found("lon", "Wh", at=then)).items] == ["Wharf"]
     assert (await found("long", q="ships")).items == []
     totals = (await found("Wh", totals=True)).totals
     assert totals is not None

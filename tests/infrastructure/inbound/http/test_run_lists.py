@@ -96,6 +96,7 @@ def test_list_is_narrowed_by_each_filter(server: Server, family: dict[str, Any])
         ({"label": "done"}, []),
         ({"label": ["done-1", "done-3", "done-1"]}, [done[3], done[1]]),
         ({"labelPrefix": "done-"}, done[::-1]),
+        ({"labelPrefix": ["done-3", "failed", "done-1"]}, [failed, done[3], done[1]]),
         ({"labelPrefix": "done-%"}, []),
         ({"agentId": "failing"}, [failed]),
         ({"agentId": ["failing", "helper"]}, [failed]),

@@ -1566,7 +1566,7 @@ export interface Parameters {
     endedSince?: string | null
     endedUntil?: string | null
     label?: string | string[] | null
-    labelPrefix?: string | null
+    labelPrefix?: string | string[] | null
     limit?: number | null
     minPosition?: number | null
     order?: 'asc' | 'desc' | null
@@ -1592,7 +1592,7 @@ export interface Parameters {
     endedUntil?: string | null
     from?: string | null
     label?: string | string[] | null
-    labelPrefix?: string | null
+    labelPrefix?: string | string[] | null
     limit?: number | null
     minPosition?: number | null
     outcome?: 'success' | 'error' | 'timeout' | 'stopped' | 'unknown' | ('success' | 'error' | 'timeout' | 'stopped' | 'unknown')[] | null
