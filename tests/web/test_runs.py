@@ -82,6 +82,16 @@ def test_tokens_of_the_search_field_narrow_the_list(page: Page) -> None:
     expect(field).to_have_value("label:boat-1 agent:main")
     page.get_by_role("button", name="Remove label: boat-1").click()
     expect(field).to_have_value("agent:main")
+    search_runs(page, "label:boat-2 label:boat-11")
+    expect(_rows(page)).to_have_count(3)
+    expect(page.get_by_text("2 runs", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Remove label: boat-2").click()
+    expect(field).to_have_value("label:boat-11")
+    search_runs(page, "lable:boat-1 tide")
+    expect(page.get_by_role("alert")).to_have_text(
+        "“lable:” is no filter, so it is looked for as a word."
+    )
+    expect(page.get_by_text("A run must have every word.")).to_be_visible()
     # The search covers whole errors; the list shows their last line.
     search_runs(page, "timeouterror")
     expect(_rows(page)).to_have_count(2)

@@ -12,6 +12,8 @@ describe('a typed query', () => {
     ['  ', query({})],
     ['lighthouse  keeper', query({}, 'lighthouse keeper')],
     ['label:customer-7', query({ label: ['customer-7'] })],
+    ['label:customer-7 label:customer-12', query({ label: ['customer-7', 'customer-12'] })],
+    ['label:a,b label:"c,d"', query({ label: ['a,b', 'c,d'] })],
     ['LABEL:x Status:failed', query({ label: ['x'], status: ['failed'] })],
     ['status:failed status:timeout', query({ status: ['failed', 'timeout'] })],
     ['status:failed,timeout,failed', query({ status: ['failed', 'timeout'] })],
@@ -69,6 +71,21 @@ describe('the question', () => {
     expect(problems).toEqual([])
     expect(parameters).toEqual({ status: ['failed'], since: '2026-03-02T00:00:00Z', until: '2026-03-01T18:00:00Z' })
     expect(options).toEqual(['--status', 'failed', '--since', '2026-03-02T00:00:00Z', '--until', '2026-03-01T18:00:00Z'])
+  })
+
+  test('has each beginning of a label', () => {
+    const { parameters, options, problems } = questionOf(parseQuery('label:customer-7 label:customer-12').query, CONTEXT)
+    expect(problems).toEqual([])
+    expect(parameters).toEqual({ labelPrefix: ['customer-7', 'customer-12'] })
+    expect(options).toEqual(['--label-prefix', 'customer-7', '--label-prefix', 'customer-12'])
+  })
+
+  test.each([
+    ['foo:bar tide', ['“foo:” is no filter, so it is looked for as a word.']],
+    ['agnt:a agnt:b', ['“agnt:” is no filter, so it is looked for as a word.']],
+    ['TimeoutError: http://z x:y 12:30', []],
+  ])('names what is no filter: %s', (text, problems) => {
+    expect(questionOf(parseQuery(text).query, CONTEXT).problems).toEqual(problems)
   })
 
   test('counts back from now, or from the moment that is shown', () => {

@@ -24,14 +24,16 @@ interface TokenForm {
   filter: string
   option: string
   isRepeatable?: boolean
+  /** True if commas separate values. Labels have commas of their own. */
+  isList?: boolean
   isMoment?: boolean
   hint: string
 }
 
 export const TOKENS = {
-  label: { filter: 'labelPrefix', option: '--label-prefix', hint: 'beginning of the label' },
-  agent: { filter: 'agentId', option: '--agent', isRepeatable: true, hint: 'agent that runs' },
-  status: { filter: 'status', option: '--status', isRepeatable: true, hint: 'running, failed, …' },
+  label: { filter: 'labelPrefix', option: '--label-prefix', isRepeatable: true, hint: 'beginning of the label' },
+  agent: { filter: 'agentId', option: '--agent', isRepeatable: true, isList: true, hint: 'agent that runs' },
+  status: { filter: 'status', option: '--status', isRepeatable: true, isList: true, hint: 'running, failed, …' },
   rule: { filter: 'rule', option: '--rule', hint: 'rule that refused it' },
   tree: { filter: 'tree', option: '--tree', hint: 'root session, such as main' },
   requester: { filter: 'requester', option: '--requester', hint: 'session that requested it' },
@@ -45,6 +47,9 @@ export const TOKENS = {
 export type TokenName = keyof typeof TOKENS
 export const TOKEN_NAMES = Object.keys(TOKENS) as TokenName[]
 const form = (name: TokenName): TokenForm => TOKENS[name]
+
+/** Return true if commas separate the values of a token. */
+export const isList = (name: TokenName): boolean => form(name).isList === true
 
 /** Return true if the values of a token are times. */
 export const isMoment = (name: TokenName): boolean => form(name).isMoment === true
@@ -130,7 +135,7 @@ export function parseQuery(text: string): { query: RunQuery; problems: string[] 
     if (name === null) words.push(...value.split(/\s+/).filter(Boolean))
     else {
       const { isRepeatable } = form(name)
-      const given = (isRepeatable ? value.split(',') : [value]).map((one) => one.trim().slice(0, VALUE_CHARS_MAX)).filter(Boolean)
+      const given = (isList(name) ? value.split(',') : [value]).map((one) => one.trim().slice(0, VALUE_CHARS_MAX)).filter(Boolean)
       for (const one of given) {
         const before = values[name] ?? []
         if (before.includes(one)) continue
@@ -144,15 +149,15 @@ export function parseQuery(text: string): { query: RunQuery; problems: string[] 
 
 /** Return a query as text; `parseQuery` is the inverse. */
 export function printQuery(query: RunQuery): string {
-  const tokens = TOKEN_NAMES.flatMap((name) => valuesOf(query, name).map((value) => `${name}:${quotedValue(value, form(name).isRepeatable)}`))
+  const tokens = TOKEN_NAMES.flatMap((name) => valuesOf(query, name).map((value) => `${name}:${quotedValue(value, isList(name))}`))
   const words = query.words.split(/\s+/).filter(Boolean).map(quotedWord)
   return [...tokens, ...words].join(' ')
 }
 
 const inQuotes = (text: string): string => `"${text.replace(/["\\]/g, (mark) => `\\${mark}`)}"`
 
-function quotedValue(value: string, isRepeatable = false): string {
-  return /^"|\s/.test(value) || value === '' || (isRepeatable && value.includes(',')) ? inQuotes(value) : value
+function quotedValue(value: string, isInList: boolean): string {
+  return /^"|\s/.test(value) || value === '' || (isInList && value.includes(',')) ? inQuotes(value) : value
 }
 
 function quotedWord(word: string): string {
@@ -189,6 +194,8 @@ export interface Question {
 
 const WORDS_MAX = 8
 const WORDS_CHARS_MAX = 200
+/** A word that looks like a token, and is no address or time. */
+const NAMED_WORD = /^[a-z][a-z-]+:(?=[^\s/])/
 
 /**
  * Return the parameters of the request. Values that the server would refuse are ignored, with a problem. A
@@ -216,6 +223,9 @@ export function questionOf(query: RunQuery, context: MomentContext, isLive = tru
   const words = query.words.split(/\s+/).filter(Boolean)
   const searched = words.slice(0, WORDS_MAX).join(' ').slice(0, WORDS_CHARS_MAX)
   if (searched !== query.words) problems.push(`Only the first ${WORDS_MAX} words and ${WORDS_CHARS_MAX} characters are searched for.`)
+  for (const name of new Set(words.map((word) => NAMED_WORD.exec(word)?.[0]))) {
+    if (name !== undefined) problems.push(`“${name}” is no filter, so it is looked for as a word.`)
+  }
   if (searched !== '') {
     parameters['q'] = searched
     options.push('--words', searched)

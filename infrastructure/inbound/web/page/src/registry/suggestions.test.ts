@@ -19,6 +19,7 @@ test.each([
   ['agent:writer,m', 14, ['agent:writer,main']],
   ['rule:dep', 8, ['rule:depth', 'rule:dependency_unknown', 'rule:dependency_ambiguous', 'rule:dependency_cycle', 'rule:dependency_failed']],
   ['label:two', 9, ['label:"two words"']],
+  ['label:two label:cust', 20, ['label:customer-7']],
   ['tree:main', 9, ['tree:agent:main:main']],
   ['since:t', 7, ['since:today', 'since:yesterday']],
   ['sta tide', 3, ['status:']],

@@ -2,7 +2,7 @@
 
 import { STATES } from '../parts/states'
 import { count } from '../parts/text'
-import { pieces, RULES, TOKENS, TOKEN_NAMES, type TokenName } from './run_query'
+import { isList, pieces, RULES, TOKENS, TOKEN_NAMES, type TokenName } from './run_query'
 
 /** Existing values, with the number of runs that have each. */
 export interface Known {
@@ -44,8 +44,7 @@ export function suggestions(text: string, caret: number, known: Known): Suggesti
     return { from, to, items: TOKEN_NAMES.filter((one) => one.startsWith(written)).map(nameOf) }
   }
   // In a list of values, the last one is being typed.
-  const isList = name === 'agent' || name === 'status'
-  const before = isList ? value.slice(0, value.lastIndexOf(',') + 1) : ''
+  const before = isList(name) ? value.slice(0, value.lastIndexOf(',') + 1) : ''
   const begun = value.slice(before.length).toLowerCase()
   const beginnings = name === 'label' ? sharedBeginnings(known.labels, begun) : []
   const values = valuesFor(name, known)
