@@ -258,7 +258,7 @@ def test_costs_lead_to_ended_and_running_runs(window: Page) -> None:
         [("agentId", "main")],
         [("agentId", "main"), ("status", "running")],
     ]
-    expect(main).to_contain_text("$1.00 ended, $1.00 by 1 running")
+    expect(main).to_contain_text("$1.00 ended, $1.00 running so far")
     expect(figure(window, "cost")).to_have_attribute("href", "#cost")
     figure(window, "cost").click()
     expect(window).to_have_url(re.compile("/ui/overview#cost$"))
@@ -273,13 +273,18 @@ def test_running_run_is_followed_and_stopped(window: Page, day: Day) -> None:
     elapsed = row.get_by_role("cell").nth(1)
     before = elapsed.inner_text()
     expect(elapsed).not_to_have_text(before)
+    rows = running.get_by_role("row")
+    expect(rows.nth(1)).to_contain_text("held-0")
     row.get_by_role("button", name="Stop main · held-2").click()
     confirm = window.get_by_role("dialog", name="Stop main · held-2?")
     expect(confirm).to_contain_text("Stops the run. No run below it is active.")
+    failures = card(window, "Failures by cause")
+    place = failures.bounding_box()
     confirm.get_by_label("Reason").fill("by hand")
     confirm.get_by_role("button", name="Stop run").click()
     expect(running.get_by_role("status")).to_have_text("Stopped: main · held-2.")
     expect(row).to_have_count(0)
+    assert failures.bounding_box() == place, "what is below has its place"
     assert day.server.run(day.running[2], "ended")["status"] == "stopped"
     expect(figure(window, "stopped")).to_be_visible()
     for width, lines in ((1024, 1), (720, 1), (390, 2)):

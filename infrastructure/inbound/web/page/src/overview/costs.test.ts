@@ -7,9 +7,9 @@ const used = (estimatedCostUsd: number | null) => ({ inputTokens: 900, outputTok
 test('the figure of an agent leads to its ended and to its running runs', () => {
   expect(partsOf('writer', used(21.88), used(38.27), '1h')).toEqual([
     { filters: [['agentId', 'writer'], ['endedSince', '1h']], text: '$21.88 ended' },
-    { filters: [['agentId', 'writer'], ['status', 'running']], text: '$38.27 by 2 running' },
+    { filters: [['agentId', 'writer'], ['status', 'running']], text: '$38.27 running so far' },
   ])
-  expect(partsOf('writer', undefined, used(null), '1h').map(({ text }) => text)).toEqual(['1,000 tokens by 2 running'])
+  expect(partsOf('writer', undefined, used(null), '1h').map(({ text }) => text)).toEqual(['1,000 tokens running so far'])
 })
 
 test('sums name what they leave out', () => {

@@ -14,11 +14,11 @@ export interface Part {
 }
 
 /** Return the parts of an agent's figure, each with the runs behind it; running ones only if some used tokens. */
-export function partsOf(agentId: string, ended: Used | undefined, running: (Used & { runs: number }) | undefined, since: string): Part[] {
+export function partsOf(agentId: string, ended: Used | undefined, running: Used | undefined, since: string): Part[] {
   const ofAgent: [string, string] = ['agentId', agentId]
   return [
     ...(ended === undefined ? [] : [{ filters: [ofAgent, ['endedSince', since]] as Part['filters'], text: `${usedText(ended)} ended` }]),
-    ...(running === undefined ? [] : [{ filters: [ofAgent, ['status', 'running']] as Part['filters'], text: `${usedText(running)} by ${count(running.runs)} running` }]),
+    ...(running === undefined ? [] : [{ filters: [ofAgent, ['status', 'running']] as Part['filters'], text: `${usedText(running)} running so far` }]),
   ]
 }
 

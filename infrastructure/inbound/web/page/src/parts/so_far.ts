@@ -25,6 +25,11 @@ export function runningNote(running: number, notSummed: number): string {
   return `with ${notSummed > 0 ? `${count(running - notSummed)} of ` : ''}${count(running)} running so far`
 }
 
+/** Sum tokens and cost; those without a price are left out of the cost. */
+export function sumOf(parts: Used[]): Used {
+  return parts.reduce(plus, { inputTokens: 0, outputTokens: 0, estimatedCostUsd: null })
+}
+
 type Used = Omit<Sums, 'usageByAgent'>
 
 function plus(one: Used, other: Used): Used {
