@@ -9,7 +9,12 @@ import pytest
 from playwright.sync_api import Browser, Page, Request, expect
 
 from tests.support.page.browser import watched_context
-from tests.support.servers.misconfigured_storm import MENDED, RULE, StormRecord
+from tests.support.servers.misconfigured_storm import (
+    MENDED,
+    RULE,
+    RULE_NAME,
+    StormRecord,
+)
 from tests.support.servers.server import Server
 from tests.support.waiting import wait_for
 
@@ -53,12 +58,14 @@ def test_from_a_run_to_what_differs_in_another_one(window: Page, storm: Storm) -
     window.get_by_label("Compare with").fill(accepted)
     window.keyboard.press("Enter")
     expect(window.get_by_text("What differs: request, decisions")).to_be_visible()
-    rule = window.get_by_role("row").filter(has=window.get_by_role("rowheader", name=RULE))
+    rule = window.get_by_role("row").filter(
+        has=window.get_by_role("rowheader", name="agent allowed")
+    )
     expect(rule.get_by_role("cell").first).to_contain_text("refused")
     expect(rule.get_by_role("cell").last).to_contain_text("passed")
-    expect(window.get_by_text(f"at rule {RULE}")).to_be_visible()
+    expect(window.get_by_text("at the rule “agent allowed”")).to_be_visible()
     outcome = window.get_by_role("table", name="Outcome")
-    expect(outcome).to_contain_text(f"refused by rule {RULE}")
+    expect(outcome).to_contain_text(f"refused: {RULE_NAME}")
     same = window.get_by_text(re.compile(r"\d+ rules decided the same"))
     expect(same).to_be_visible()
     expect(window.get_by_role("rowheader", name="depth", exact=True)).to_be_hidden()
@@ -91,7 +98,7 @@ def test_changes_since_sums_up_a_range_with_the_lists_behind(window: Page, storm
     expect(refused).to_contain_text(f"{len(record.refused)} refused")
     bounds = f"endedSince=pos:{start - 1}&endedUntil=pos:{end}"
     expect(refused).to_have_attribute("href", f"/ui/runs?status=refused&{bounds}")
-    rule = window.get_by_role("region", name="Refused, by rule").get_by_role("link", name=RULE)
+    rule = window.get_by_role("region", name="Refused, by rule").get_by_role("link", name=RULE_NAME)
     expect(rule).to_have_attribute("href", f"/ui/runs?status=refused&rule={RULE}&{bounds}")
     spawned = server.http.get(
         "/v1/runs", params={"since": f"pos:{start - 1}", "until": f"pos:{end}", "totals": True}
@@ -132,7 +139,7 @@ def test_changes_field_by_field_come_on_demand(window: Page, storm: Storm) -> No
     assert 100 < every <= 200
     window.get_by_role("button", name="Show more").click()
     expect(rows).to_have_count(every + 1)
-    expect(rows.filter(has_text=f"refused, reviewer, {RULE}").first).to_be_visible()
+    expect(rows.filter(has_text=f"refused, reviewer, {RULE_NAME}").first).to_be_visible()
     fields.get_by_role("button", name="Link, command and request").click()
     expect(window.get_by_text(f"spawnlog diff pos:{start - 1} pos:{end}")).to_be_visible()
     window.keyboard.press("Escape")
@@ -245,7 +252,9 @@ def test_one_value_would_have_allowed_what_was_refused(window: Page, storm: Stor
     window.keyboard.press("Enter")
     window.get_by_role("button", name="Run what-if").click()
     expect(window.get_by_role("columnheader", name="newly allowed")).to_be_visible()
-    cell = window.get_by_role("button", name=f"{len(record.refused)} newly allowed of rule {RULE}")
+    cell = window.get_by_role(
+        "button", name=f"{len(record.refused)} newly allowed of rule {RULE_NAME}"
+    )
     cell.click()
     grid = window.get_by_role("grid", name="Decisions")
     expect(grid).to_have_attribute("aria-rowcount", str(len(record.refused) + 1))
@@ -255,7 +264,7 @@ def test_one_value_would_have_allowed_what_was_refused(window: Page, storm: Stor
     window.keyboard.press("Escape")
     grid.press("j")
     grid.press("Enter")
-    expect(window.get_by_text(f"Refused by rule {RULE}")).to_be_visible()
+    expect(window.get_by_text(f"Refused, {RULE_NAME}")).to_be_visible()
     window.go_back()
     expect(grid).to_have_attribute("aria-rowcount", str(len(record.refused) + 1))
     window.reload()
@@ -295,7 +304,7 @@ def test_enter_in_any_field_tests_and_answers_in_a_sentence(window: Page, storm:
     expect(window.get_by_text(f"All runs of {name} since yesterday 18:00 are")).to_be_visible()
     rows = window.get_by_role("grid", name="Decisions").get_by_role("row")
     expect(rows).to_have_count(len(own) + 1)
-    difference = rows.nth(1).get_by_text(f"refused by {RULE} → accepted")
+    difference = rows.nth(1).get_by_text(f"refused: {RULE_NAME} → accepted")
     expect(difference).to_have_attribute("title", re.compile("\n/rule$"))
     assert difference.evaluate("cell => cell.scrollWidth <= cell.clientWidth")
     for width in (1280, 720, 390):
@@ -305,7 +314,7 @@ def test_enter_in_any_field_tests_and_answers_in_a_sentence(window: Page, storm:
     other = next(run for run in refused if run["requesterSessionKey"] != key)
     window.goto(f"/ui/what-if?like={other['runId']}&requester={key}")
     newest = max(own, key=lambda run: run["stages"][0]["position"])
-    names = window.get_by_text(f"The newest that rule {RULE} refused is")
+    names = window.get_by_text(f"The newest that was refused as {RULE_NAME} is")
     expect(names).to_contain_text(newest["runId"][:8])
     expect(names).not_to_contain_text(other["runId"][:8])
 
@@ -378,7 +387,7 @@ def test_a_refusal_leads_to_the_setting_that_it_compared(window: Page, storm: St
     window.goto(f"/ui/run/{min(record.refused)}")
     window.get_by_role("link", name="Test another configuration").click()
     expect(window.get_by_text(re.compile(r"^Only run \w+ is tested"))).to_contain_text(
-        f"refused by rule {RULE}: "
+        f"It was refused, {RULE_NAME}: "
     )
     setting = window.locator("#search")
     expect(setting).to_have_value(ALLOWED)
@@ -389,7 +398,9 @@ def test_a_refusal_leads_to_the_setting_that_it_compared(window: Page, storm: St
     expect(window.get_by_role("heading", name="Verdicts")).to_have_count(0)
     value.fill('["writer", "reviewer"]')
     window.get_by_role("button", name="Run what-if").click()
-    expect(window.get_by_role("button", name=f"1 newly allowed of rule {RULE}")).to_be_visible()
+    expect(
+        window.get_by_role("button", name=f"1 newly allowed of rule {RULE_NAME}")
+    ).to_be_visible()
     window.get_by_role("button", name=f"Remove {ALLOWED}").click()
     expect(window.get_by_role("button", name="Run what-if (set a value first)")).to_be_disabled()
     expect(setting).to_have_value("")
@@ -428,7 +439,7 @@ def test_what_was_wrong_with_another_question_is_not_said_of_this_one(
         expect(page.get_by_role("alert")).to_have_count(0)
         page.get_by_role("button", name="Test all runs").click()
         page.get_by_role("button", name="Run what-if").click()
-        number = f"{len(record.refused)} newly allowed of rule {RULE}"
+        number = f"{len(record.refused)} newly allowed of rule {RULE_NAME}"
         expect(page.get_by_role("button", name=number)).to_be_visible()
         expect(page.get_by_text(re.compile(r"^Only run \w+ is tested"))).to_have_count(0)
         alone = page.get_by_text("Each decision is tested on its own")
@@ -441,7 +452,7 @@ def test_what_was_wrong_with_another_question_is_not_said_of_this_one(
         expect(requester).to_be_visible()
         page.goto(f"/ui/what-if?like={min(record.refused)}&from=1h")
         tested = page.get_by_text(re.compile("^All runs since 1h ago are tested"))
-        expect(tested).to_contain_text(RULE)
+        expect(tested).to_contain_text(RULE_NAME)
         expect(requester).to_be_visible()
         key = server.get(f"/v1/runs/{min(record.refused)}")["requesterSessionKey"]
         expect(page.locator(f'#requesters option[value="{key}"]')).to_have_count(1)

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.support.page.browser import faults_for_a_screen_reader, watched_context
 from tests.support.servers.data_directories import copied, new_place
-from tests.support.servers.misconfigured_storm import RULE, StormRecord
+from tests.support.servers.misconfigured_storm import RULE_NAME, StormRecord
 from tests.support.servers.preloaded import ROOT
 from tests.support.servers.server import Server
 
@@ -52,7 +52,7 @@ def after_the_storm(storm: tuple[Server, StormRecord]) -> Record:
         head - 3,
         (
             Screen("overview", "spawned"),
-            Screen("runs?status=refused", RULE),
+            Screen("runs?status=refused", RULE_NAME),
             Screen("log", "Child"),
             Screen("tree", "main · book-"),
             Screen("tree/agent:main:book-3", "main · book-3"),
@@ -61,7 +61,7 @@ def after_the_storm(storm: tuple[Server, StormRecord]) -> Record:
             Screen(f"compare/{refused}?with={accepted}", "What differs: request"),
             Screen("what-if", "is in force"),
             Screen("what-if?try=text&set=/agents=1", "Begin again from revision"),
-            Screen(f"run/{refused}", f"Refused by rule {RULE}"),
+            Screen(f"run/{refused}", f"Refused, {RULE_NAME}"),
             Screen(f"run/{accepted}?part=history", "Run started"),
             Screen(f"run/{accepted}?part=prompt", "System prompt"),
             Screen(f"run/{accepted}?part=shared", "No shared context was given to this run"),
@@ -119,7 +119,7 @@ def record_of_demo(server: Server) -> Record:
             Screen("what-if", "Revision 2 is in force", "Revision 1 is in force"),
             Screen("what-if?try=text&set=/agents=1", "Begin again from revision"),
             Screen(f"run/{refused}", "5 of 5 children are active"),
-            Screen(f"run/{edition}?part=decisions", "allow_agents"),
+            Screen(f"run/{edition}?part=decisions", "agent allowed"),
             Screen(f"run/{edition}?part=history", "Yield requested"),
             Screen(f"run/{edition}?part=prompt", "Ask counter"),
             Screen(f"run/{edition}?part=conversation", "sessions_yield"),

@@ -178,8 +178,8 @@ def test_first_view_tells_whether_all_is_well(window: Page, day: Day) -> None:
     expect(first).to_contain_text(re.compile(r"3 ×.*tides, \d+ (s|min) ago"))
     assert filters(first.get_by_role("link", name=CAUSE.replace("<n>", "5"))) == [("cause", CAUSE)]
     refusal = card(window, "Refusals by rule").get_by_role("listitem")
-    expect(refusal).to_contain_text(re.compile("1 ×.*agent_unknown.*nobody"))
-    expect(refusal.get_by_role("link", name="What if: agent_unknown")).to_have_attribute(
+    expect(refusal).to_contain_text(re.compile("1 ×.*agent not configured.*nobody"))
+    expect(refusal.get_by_role("link", name="What if: agent not configured")).to_have_attribute(
         "href", re.compile(r"/ui/what-if\?like=[0-9a-f-]{36}&from=")
     )
     expect(
@@ -425,7 +425,7 @@ def test_refused_spawn_is_explained_in_the_form(empty: tuple[Server, Page]) -> N
     form.get_by_role("textbox", name="Task").fill("anything")
     submit(form)
     expect(form.get_by_role("combobox", name="Agent")).to_be_focused()
-    expect(form.get_by_role("alert")).to_contain_text("Refused by rule agent_unknown")
+    expect(form.get_by_role("alert")).to_contain_text("Refused, agent not configured")
     expect(form).to_contain_text('Agent "nobody" is not configured')
     expect(form.get_by_role("link", name="Open the refused run")).to_be_visible()
     assert faults_for_a_screen_reader(page) == []

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.support.page.browser import faults_for_a_screen_reader, watched_context
 from tests.support.page.header import open_moment, sign_out
 from tests.support.page.runs import SAME, command_elsewhere, search_runs
-from tests.support.servers.misconfigured_storm import RULE, StormRecord
+from tests.support.servers.misconfigured_storm import RULE_NAME, StormRecord
 from tests.support.servers.server import Server
 
 pytestmark = pytest.mark.server
@@ -55,7 +55,7 @@ def test_who_has_a_token_signs_in_and_out_in_all_tabs(browser: Browser, storm: S
 def test_the_registry_is_as_it_was_at_any_moment(window: Page, storm: Storm) -> None:
     server, _ = storm
     window.goto("/ui/runs?status=refused")
-    expect(window.get_by_role("row").nth(1)).to_contain_text(RULE)
+    expect(window.get_by_role("row").nth(1)).to_contain_text(RULE_NAME)
     expect(window.get_by_text(re.compile(r"^\d+ runs$"))).to_be_visible()
     first = min(
         item["position"]
@@ -80,7 +80,7 @@ def test_the_registry_is_as_it_was_at_any_moment(window: Page, storm: Storm) -> 
 
 def test_links_share_the_view_live_and_as_of_now(window: Page) -> None:
     window.goto("/ui/runs?status=refused")
-    expect(window.get_by_role("row").nth(1)).to_contain_text(RULE)
+    expect(window.get_by_role("row").nth(1)).to_contain_text(RULE_NAME)
     window.get_by_role("button", name=SAME).click()
     live, frozen = window.get_by_role("dialog", name=SAME).get_by_role("link").all()
     assert live.get_attribute("href") == window.url
@@ -144,10 +144,13 @@ def test_of_a_moment_that_is_none_nobody_but_the_field_asks(browser: Browser, st
 
 def test_a_refusal_says_why_with_the_facts_that_were_compared(window: Page, storm: Storm) -> None:
     window.goto(address("run/{refused}", storm[1]))
-    expect(window.get_by_text(f"Refused by rule {RULE}")).to_be_visible()
+    expect(window.get_by_text(f"Refused, {RULE_NAME}")).to_be_visible()
     refusal = window.get_by_role("region", name="Refusal")
-    expect(refusal).to_contain_text(f"Rule {RULE} refused the spawn")
-    expect(refusal).to_contain_text("writer")
+    expect(refusal).to_contain_text(f"Refused: {RULE_NAME}")
+    fact = refusal.get_by_role("definition").filter(has_text="writer")
+    expect(fact).to_be_hidden()
+    refusal.get_by_text(re.compile(r"^\d facts compared$")).click()
+    expect(fact).to_be_visible()
     unchecked = window.get_by_text(re.compile(r"\d+ rules were not checked"))
     expect(window.get_by_text("credentials", exact=True)).not_to_be_visible()
     unchecked.click()
@@ -286,7 +289,7 @@ def test_the_keyboard_alone_leads_from_the_registry_to_a_refusal_and_its_moment(
     expect(window.get_by_role("note")).to_be_visible()
     window.keyboard.press("j")
     window.keyboard.press("Enter")
-    expect(window.get_by_text(f"Refused by rule {RULE}")).to_be_visible()
+    expect(window.get_by_text(f"Refused, {RULE_NAME}")).to_be_visible()
     window.keyboard.press("l")
     expect(window.get_by_role("note")).to_have_count(0)
     window.keyboard.press("g")
@@ -296,7 +299,7 @@ def test_the_keyboard_alone_leads_from_the_registry_to_a_refusal_and_its_moment(
     window.keyboard.type("SpawnRefused")
     window.keyboard.press("Enter")
     expect(window).to_have_url(re.compile("types=SpawnRefused"))
-    expect(window.get_by_role("row").nth(1)).to_contain_text(f"Spawn refused rule {RULE}")
+    expect(window.get_by_role("row").nth(1)).to_contain_text(f"Spawn refused {RULE_NAME}")
 
 
 @pytest.mark.nightly

@@ -393,7 +393,7 @@ def test_refused_run_says_whether_it_would_be_allowed_now(page: Page, server: Se
         expect(refusal).not_to_contain_text("In force now")
     now = re.compile(r'In force now, revision \d: \["\*"\]')
     expect(refusal).to_contain_text(now)
-    expect(refusal).to_contain_text("rule agent_unknown would refuse it now.")
+    expect(refusal).to_contain_text("it would be refused now: agent not configured.")
     with server.configured(with_coder):
         expect(refusal).to_contain_text("it would be allowed now.")
         expect(refusal).to_contain_text("The configuration has changed since: spawn it again.")

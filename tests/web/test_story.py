@@ -17,7 +17,7 @@ from tests.support.page.browser import picture, watched_context
 from tests.support.page.header import press_step
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.misconfigured_storm import (
-    RULE,
+    RULE_NAME,
     WRONG_REVISION,
     StormRecord,
     blow,
@@ -63,7 +63,7 @@ def test_the_page_alone_leads_to_the_wrong_configuration_and_what_it_did(
     # Step to a refusal in the list of refused runs.
     window.goto("/ui/runs")
     window.get_by_role("button", name="refused").click()
-    expect(window.get_by_role("row").nth(1)).to_contain_text(RULE)
+    expect(window.get_by_role("row").nth(1)).to_contain_text(RULE_NAME)
     press_step(window, "‹ Refusal")
     expect(window.get_by_role("note")).to_contain_text("This is the past")
     expect(window.get_by_role("status").filter(has_text="SpawnRefused at position")).to_be_visible()
@@ -75,7 +75,7 @@ def test_the_page_alone_leads_to_the_wrong_configuration_and_what_it_did(
     # Why: the facts that were compared.
     window.get_by_role("grid", name="Runs").press("j")
     window.keyboard.press("Enter")
-    expect(window.get_by_text(f"Refused by rule {RULE}")).to_be_visible()
+    expect(window.get_by_text(f"Refused, {RULE_NAME}")).to_be_visible()
     refusal = window.get_by_role("region", name="Refusal")
     expect(refusal).to_contain_text("writer")
     expect(refusal).to_contain_text(f"under configuration {WRONG_REVISION}.")
@@ -99,7 +99,7 @@ def test_the_page_alone_leads_to_the_wrong_configuration_and_what_it_did(
     window.get_by_label("to", exact=True).fill('["writer", "reviewer"]')
     window.keyboard.press("Enter")
     window.get_by_role("button", name="Run what-if").click()
-    number = f"{len(record.refused)} newly allowed of rule {RULE}"
+    number = f"{len(record.refused)} newly allowed of rule {RULE_NAME}"
     expect(window.get_by_role("button", name=number)).to_be_visible()
     picture(window, folder, "what-if")
     # The refused runs in the tree of all runs.
@@ -123,7 +123,7 @@ def test_the_page_alone_tells_when_a_cap_was_hit_why_and_what_a_larger_one_would
             expect(page.get_by_text("1 run", exact=True)).to_be_visible()
             page.get_by_role("row").filter(has_text="late").click()
             expect(page.get_by_text("5 of 5 children are active").first).to_be_visible()
-            expect(page.get_by_text("Refused by rule active_children")).to_be_visible()
+            expect(page.get_by_text("Refused, too many children at once")).to_be_visible()
             picture(page, folder, "cap")
             page.get_by_role("link", name="Test another configuration").click()
             # The page learns from the run which value one is likely to ask about.
@@ -132,7 +132,7 @@ def test_the_page_alone_tells_when_a_cap_was_hit_why_and_what_a_larger_one_would
             expect(page.get_by_text("It is 5.")).to_be_visible()
             page.get_by_label("to", exact=True).fill("8")
             page.get_by_role("button", name="Run what-if").click()
-            number = "1 newly allowed of rule active_children"
+            number = "1 newly allowed of rule too many children at once"
             expect(page.get_by_role("button", name=number)).to_be_visible()
             picture(page, folder, "cap-what-if")
     assert {path.stem for path in folder.glob("*.png")} >= {"cap", "cap-what-if"}

@@ -61,7 +61,7 @@ def test_the_story_of_time_travel_is_walked_by_keys_alone(page: Page, server: Se
     keys.type("main")
     tree = page.get_by_role("treegrid", name="Sessions")
     expect(tree.get_by_role("row")).to_have_count(8)
-    expect(tree.get_by_role("row").last).to_contain_text("active_children")
+    expect(tree.get_by_role("row").last).to_contain_text("too many children at once")
     keys.press("j", "j")
     expect(selected).to_contain_text("nap-1")
     expect(selected).to_contain_text("running")
@@ -133,7 +133,9 @@ def test_the_story_of_time_travel_is_walked_by_keys_alone(page: Page, server: Se
     keys.type(CAP, then="Tab")
     keys.type("2")
     keys.use(page.get_by_role("button", name="Run what-if"))
-    number = page.get_by_role("button", name="3 newly refused of rule active_children: show them")
+    number = page.get_by_role(
+        "button", name="3 newly refused of rule too many children at once: show them"
+    )
     keys.use(number)
     decisions = page.get_by_role("grid", name="Decisions")
     expect(decisions.get_by_role("row")).to_have_count(4)
@@ -170,4 +172,4 @@ def test_the_story_of_time_travel_is_walked_by_keys_alone(page: Page, server: Se
     expect(page.get_by_text("Respawned from")).to_be_visible()
     expect(page.get_by_text("slept for 0 s").first).to_be_visible()
     keys.use(page.get_by_role("definition").get_by_role("link", name=late["runId"][:8]))
-    expect(page.get_by_text("Refused by rule active_children")).to_be_visible()
+    expect(page.get_by_text("Refused, too many children at once")).to_be_visible()

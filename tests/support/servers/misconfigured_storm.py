@@ -22,6 +22,8 @@ SPAWNS = (70, 70, 60)
 """Numbers of spawns before, under, and after the wrong configuration."""
 EVERY_REVIEW = 3
 RULE = "allow_agents"
+RULE_NAME = "agent not allowed"
+"""Name of the rule on the page."""
 WRONG_REVISION = 2
 SETTLED_SECONDS = 60.0
 

@@ -11,5 +11,5 @@ test('an added item has its whole value, a changed one its patch', () => {
     changed: [item('c', [{ op: 'replace', path: '/status', value: 'done' }])],
   })
   expect(items.map((one) => [one.id, one.verdict, one.whole === null])).toEqual([['a', 'added', false], ['r', 'removed', true], ['c', 'changed', true]])
-  expect(wordsOf(items[0]!.whole!)).toBe('refused, x, depth')
+  expect(wordsOf(items[0]!.whole!)).toBe('refused, x, too deep')
 })

@@ -1,6 +1,7 @@
 // Items of a diff of two moments, as they are shown.
 
 import type { DiffItemView } from '../api/shapes'
+import { ruleName } from '../parts/names'
 
 export type Verdict = 'added' | 'removed' | 'changed'
 export interface ChangedItem extends DiffItemView {
@@ -30,7 +31,7 @@ function wholeOf(item: DiffItemView): Record<string, unknown> | null {
 /** A few words about an item that was added. */
 export function wordsOf(whole: Record<string, unknown>): string {
   return ['status', 'agentId', 'requestedAgentId', 'rule', 'error', 'task', 'taskPreview', 'role']
-    .map((name) => whole[name])
+    .map((name) => (name === 'rule' && typeof whole['rule'] === 'string' ? ruleName(whole['rule']) : whole[name]))
     .filter((value): value is string => typeof value === 'string')
     .filter((value, index, all) => all.indexOf(value) === index)
     .map((value) => value.slice(0, 200))

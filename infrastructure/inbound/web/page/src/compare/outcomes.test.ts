@@ -27,8 +27,8 @@ test('of a long result only the beginning is shown', () => {
   expect(rows({ resultText: 'line\n'.repeat(20) }, { resultText: 'x'.repeat(700) })['Result']).toEqual([`${'line\n'.repeat(8).trimEnd()} …`, `${'x'.repeat(600)} …`, false])
 })
 
-test('a refusal names its rule; what neither has is left out; what is erased is not the same', () => {
+test('a refusal says why; what neither has is left out; what is erased is not the same', () => {
   const refused = { status: 'refused', rule: 'depth', reason: null, usage: null }
-  expect(rows(refused, refused)).toEqual({ Outcome: ['refused by rule depth', 'refused by rule depth', true] })
+  expect(rows(refused, refused)).toEqual({ Outcome: ['refused: too deep', 'refused: too deep', true] })
   expect(rows({ status: 'done', resultText: null }, { status: 'done', resultText: null }, ['resultText'])['Result']).toEqual(['(erased: it may have differed)', '(erased: it may have differed)', false])
 })

@@ -1,5 +1,6 @@
 // What came of two runs, row by row, as a user reads it.
 
+import { ruleName } from '../parts/names'
 import { count, dollars, duration } from '../parts/text'
 import { errorOf } from '../run/errors'
 
@@ -51,7 +52,7 @@ function beginning(text: string): string {
 }
 
 function outcomeOf({ status, rule, reason }: Side): string {
-  const why = typeof rule === 'string' ? ` by rule ${rule}` : typeof reason === 'string' ? ` (${reason})` : ''
+  const why = typeof rule === 'string' ? `: ${ruleName(rule)}` : typeof reason === 'string' ? ` (${reason})` : ''
   return typeof status === 'string' ? `${status}${why}` : ''
 }
 

@@ -10,7 +10,7 @@ test('each event says what happened', () => {
   expect(text('RunClaimed', { holder: 'vm', attempt: 1, laneWidth: 6, laneRunning: 0 })).toBe('Run claimed: slot 1 of 6')
   expect(text('RunClaimed', { holder: 'vm', attempt: 2, laneWidth: null, laneRunning: null })).toBe('Run claimed: taken over')
   expect(text('RunEnded', { outcome: 'error', reason: 'exit', exitCode: 1, runtimeMs: 4_100 })).toBe('Run ended: error, exit code 1, 4.1 s')
-  expect(text('SpawnRefused', { rule: 'depth', step: null })).toBe('Spawn refused: rule depth')
+  expect(text('SpawnRefused', { rule: 'depth', step: null })).toBe('Spawn refused: too deep')
   expect(text('SpawnRequested', { requestedAgentId: 'writer', label: 'tides', requester: { sessionKey: 'agent:main:customer-7' } })).toBe('Spawn requested: agent writer, label tides, for main · customer-7')
   expect(text('EffectAttempted', { kind: 'webhook', name: 'crm', attempt: 1, statusCode: 500, outcome: null, error: { id: 'x' }, retryAfterSeconds: 2 }))
     .toBe('Delivery to crm failed: at attempt 1: HTTP 500, again in 2.0 s')

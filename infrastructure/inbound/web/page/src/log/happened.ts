@@ -1,7 +1,7 @@
 // What an event of the log says, in words: its type, and the facts that tell it from others of its type.
 
 import type { EventView, Parameters } from '../api/shapes'
-import { nameOfSession } from '../parts/names'
+import { nameOfSession, ruleName } from '../parts/names'
 import { count, counted, duration, visible } from '../parts/text'
 import { wordsOf } from '../run/sentences'
 
@@ -76,7 +76,7 @@ const FACTS: Partial<Record<EventType, (payload: Payload, known: Known) => Fact[
   ScriptsResolved: (of) => [Array.isArray(of['receipts']) && of['receipts'].length > 0 ? counted(of['receipts'].length, 'context script') : null],
   SessionCreated: (of) => [named('agent', of['agentId']), named('depth', of['depth']), named('model', member(of, 'plan')['model'])],
   SessionObserved: (of) => [session(of['sessionKey'])],
-  SpawnRefused: (of) => [named('rule', of['rule']), named('at', of['step'])],
+  SpawnRefused: (of) => [typeof of['rule'] === 'string' ? ruleName(of['rule']) : null, named('at', of['step'])],
   SpawnRequested: (of) => [named('agent', of['requestedAgentId']), named('label', of['label']), named('for', session(member(of, 'requester')['sessionKey']))],
   StepBegun: (of) => [plain(of['step']), plain(of['relative'])],
   StepTaken: (of) => [`${String(of['step'])} ${String(of['outcome'])}`, typeof of['fileCount'] === 'number' ? counted(of['fileCount'], 'file') : null],

@@ -3,20 +3,11 @@
 
 import type { Parameters } from '../api/shapes'
 import { instantBefore, readMoment, type MomentContext } from '../moment/moment_text'
+import { RULES } from '../parts/names'
 import { STATES } from '../parts/states'
 
 export type Asked = Parameters['listRuns']
-export type Rule = NonNullable<Asked['rule']>
 export type Filters = [string, string][]
-
-const RULE_NAMES: Record<Rule, true> = {
-  agent_id: true, mode: true, depth: true, tools: true, active_children: true, require_agent_id: true, allow_agents: true,
-  shared_context: true, dependency_unknown: true, dependency_ambiguous: true, reference_unknown: true, reference_ambiguous: true,
-  dependency_cycle: true, dependency_failed: true, agent_unknown: true, sandbox: true, thinking: true, runtime: true,
-  credentials: true, workspace: true, thread_binding: true, context_fork: true, attachments: true, context_engine: true,
-  stopped: true, erased: true, batch: true,
-}
-export const RULES = Object.keys(RULE_NAMES) as Rule[]
 
 /** A token of the search field, with its names in the address and in the command. */
 interface TokenForm {

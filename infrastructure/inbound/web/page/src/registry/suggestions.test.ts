@@ -41,3 +41,8 @@ test('a beginning that several labels share is offered before them', () => {
   expect(offered('label:').slice(0, 2).map(([text]) => text)).toEqual(['label:customer-', 'label:customer-7'])
   expect(offered('label:so')).toEqual([['label:solo-1', '']])
 })
+
+test('a rule is found by its name too, and the suggestion shows both', () => {
+  const { items } = suggestions('rule:deep', 9, KNOWN)
+  expect(items.map(({ text, hint }) => [text, hint])).toEqual([['rule:depth', 'too deep · 4']])
+})

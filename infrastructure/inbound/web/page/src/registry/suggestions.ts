@@ -1,8 +1,9 @@
 // Suggestions of the search field: names of tokens, and existing values.
 
+import { ruleName, RULES } from '../parts/names'
 import { STATES } from '../parts/states'
 import { count } from '../parts/text'
-import { isList, pieces, RULES, TOKENS, TOKEN_NAMES, type TokenName } from './run_query'
+import { isList, pieces, TOKENS, TOKEN_NAMES, type TokenName } from './run_query'
 
 /** Existing values, with the number of runs that have each. */
 export interface Known {
@@ -48,7 +49,7 @@ export function suggestions(text: string, caret: number, known: Known): Suggesti
   const begun = value.slice(before.length).toLowerCase()
   const beginnings = name === 'label' ? sharedBeginnings(known.labels, begun) : []
   const values = valuesFor(name, known)
-    .filter(([one]) => one.toLowerCase().includes(begun))
+    .filter(([one]) => one.toLowerCase().includes(begun) || (name === 'rule' && ruleName(one).includes(begun)))
     .sort(([a], [b]) => Number(b.toLowerCase().startsWith(begun)) - Number(a.toLowerCase().startsWith(begun)))
   const items = [...beginnings, ...values.filter(([one]) => !beginnings.some(([beginning]) => beginning === one))]
     .slice(0, SHOWN_MAX)
@@ -87,7 +88,10 @@ function valuesFor(name: TokenName, known: Known): [value: string, hint: string]
   switch (name) {
     case 'status': return STATES.map((state) => [state, count(known.statuses[state] ?? 0)])
     case 'agent': return counted(known.agents)
-    case 'rule': return [...counted(known.rules), ...plain(RULES.filter((rule) => !(rule in known.rules)))]
+    case 'rule': return [
+      ...counted(known.rules).map(([rule, runs]): [string, string] => [rule, `${ruleName(rule)} · ${runs}`]),
+      ...RULES.filter((rule) => !(rule in known.rules)).map((rule): [string, string] => [rule, ruleName(rule)]),
+    ]
     case 'label': return plain(known.labels)
     case 'tree':
     case 'requester': return plain(known.requesters)

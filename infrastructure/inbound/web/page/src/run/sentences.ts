@@ -1,6 +1,7 @@
 // What an event of a run did, as a sentence.
 
 import type { StateChangeView } from '../api/shapes'
+import { ruleName } from '../parts/names'
 
 const TEXT_CHARS_MAX = 120
 /** Fields that say most about an event, in the order in which they are told. */
@@ -18,6 +19,7 @@ export function toldOf(changes: StateChangeView['changes']): string {
   return TOLD.flatMap((field) => {
     const change = changes.find((one) => one.path === `/${field}` && one.op !== 'remove')
     if (change === undefined || change.value === null || typeof change.value === 'object') return []
+    if (field === 'rule') return [ruleName(String(change.value))]
     const text = String(change.value).trim()
     const line = text.split('\n').at(-1)!.slice(0, TEXT_CHARS_MAX)
     return line === '' ? [] : [`${NAMES[field] ?? field} ${line}`]

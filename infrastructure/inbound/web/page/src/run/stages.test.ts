@@ -34,11 +34,14 @@ test('a run that depends on others waited after its session was created', () => 
   expect(steps('waiting', REQUESTED, '3.100', [{}])).toEqual([['prepared', 'preparing', 3, 100], ['waiting', 'waiting', 3, 3_000]])
 })
 
-test.each([
-  ['refused', at('refused', '0.010', 2), 10],
-  ['stopped', at('ended', '0.500', 2), 500],
-] as const)('a run that was %s before its start says so', (status, end, ms) => {
-  expect(steps(status, [REQUESTED[0]!, end])).toEqual([['prepared', 'preparing', 2, ms], [status, null, 2, null]])
+test('a run that was stopped before its start says so', () => {
+  expect(steps('stopped', [REQUESTED[0]!, at('ended', '0.500', 2)])).toEqual([['prepared', 'preparing', 2, 500], ['stopped', null, 2, null]])
+})
+
+test('a run that was refused at once has that stage alone, without a bar', () => {
+  const refused = [['refused', null, 2, null]]
+  expect(steps('refused', [REQUESTED[0]!, at('refused', '0.000', 2)])).toEqual(refused)
+  expect(steps('refused', [REQUESTED[0]!, at('refused', '0.010', 2)])).toEqual(refused)
 })
 
 test.each([

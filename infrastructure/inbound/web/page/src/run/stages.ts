@@ -38,7 +38,8 @@ export function stepsOf(run: Pick<RunSummary, 'status' | 'stages' | 'dependsOn' 
   const [queued, started, ended, refused] = (['queued', 'started', 'ended', 'refused'] as const).map(reached)
   const waits = run.dependsOn.length > 0 ? reached('session-created') : undefined
   const beginnings: [ReachedStageView | undefined, Phase][] = [[first, PREPARED], [waits, WAITED], [queued, QUEUED], [started, RAN]]
-  const phases = beginnings.flatMap(([from, phase]) => (from === undefined ? [] : [{ from, phase }]))
+  // A refused run was never prepared to the end: its one step takes no time.
+  const phases = refused !== undefined ? [] : beginnings.flatMap(([from, phase]) => (from === undefined ? [] : [{ from, phase }]))
   const end = refused ?? ended
   const steps = phases.map(({ from, phase }, index): Step => {
     const to = phases[index + 1]?.from ?? end

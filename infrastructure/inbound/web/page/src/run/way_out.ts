@@ -1,9 +1,9 @@
 // What can be done about a refused spawn: the setting that its rule compared, and the next step.
 
-import type { RuleView, RunSummary } from '../api/shapes'
+import type { RuleView } from '../api/shapes'
+import type { Rule } from '../parts/names'
 import { settingOf, valueAt, type Setting } from '../what_if/candidate'
 
-type Rule = NonNullable<RunSummary['rule']>
 type Refusal = Pick<RuleView, 'rule' | 'compared'>
 
 interface Way {

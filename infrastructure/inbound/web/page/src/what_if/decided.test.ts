@@ -28,9 +28,9 @@ test('a row keeps the beginning of what differs, however long that is', () => {
 })
 
 test.each([
-  ['/rule', 'active_children', null, 'refused by active_children → accepted'],
-  ['/rule', null, 'allow_agents', 'accepted → refused by allow_agents'],
-  ['/rule', 'depth', 'active_children', 'refused by depth → refused by active_children'],
+  ['/rule', 'active_children', null, 'refused: too many children at once → accepted'],
+  ['/rule', null, 'allow_agents', 'accepted → refused: agent not allowed'],
+  ['/rule', 'depth', 'active_children', 'refused: too deep → refused: too many children at once'],
   ['/maxSpawnDepth', 2, 3, 'maximum depth: 2 → 3'],
   ['/tools/deny', ['exec'], [], 'denied tools: exec → none'],
   ['/sandboxed', true, false, 'sandboxed: yes → no'],

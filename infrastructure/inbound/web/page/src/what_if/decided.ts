@@ -1,6 +1,7 @@
 // Verdicts as the page keeps them: the first ones, and the beginning of their texts.
 
 import type { DifferenceView, TotalsView, WhatIfVerdictView } from '../api/shapes'
+import { ruleName } from '../parts/names'
 import { count } from '../parts/text'
 
 export const ROWS_MAX = 10_000
@@ -69,9 +70,9 @@ function firstOf(view: WhatIfVerdictView): string {
   return parts.join('; ')
 }
 
-/** `refused by active_children → accepted`, `maximum depth: 2 → 3`. */
+/** `refused: too deep → accepted`, `maximum depth: 2 → 3`. */
 function differenceText({ field, recorded, decided }: DifferenceView): string {
-  const [before, after] = [recorded, decided].map((value) => (field !== '/rule' ? reads(value) : value === null ? 'accepted' : `refused by ${reads(value)}`))
+  const [before, after] = [recorded, decided].map((value) => (field !== '/rule' ? reads(value) : value === null ? 'accepted' : `refused: ${ruleName(String(value))}`))
   if (field === '/rule') return `${before} → ${after}`
   if (before === after) return `${fieldName(field)}: changed`
   return `${fieldName(field)}: ${before} → ${after}${field.startsWith('/prompt/') ? ' bytes' : ''}`
