@@ -64,6 +64,8 @@ def test_from_a_run_to_what_differs_in_another_one(window: Page, storm: Storm) -
     expect(rule.get_by_role("cell").first).to_contain_text("refused")
     expect(rule.get_by_role("cell").last).to_contain_text("passed")
     expect(window.get_by_text("at the rule “agent allowed”")).to_be_visible()
+    tasks = window.get_by_text("The tasks differ")
+    expect(tasks.locator("..")).to_have_text(re.compile(r"because of that\. Left: .+ Right: .*\w$"))
     outcome = window.get_by_role("table", name="Outcome")
     expect(outcome).to_contain_text(f"refused: {RULE_NAME}")
     same = window.get_by_text(re.compile(r"\d+ rules decided the same"))

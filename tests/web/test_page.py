@@ -147,7 +147,7 @@ def test_a_refusal_says_why_with_the_facts_that_were_compared(window: Page, stor
     expect(window.get_by_text(f"Refused, {RULE_NAME}")).to_be_visible()
     refusal = window.get_by_role("region", name="Refusal")
     expect(refusal).to_contain_text(f"Refused: {RULE_NAME}")
-    fact = refusal.get_by_role("definition").filter(has_text="writer")
+    fact = refusal.get_by_role("definition").filter(has_text="writer").first
     expect(fact).to_be_hidden()
     refusal.get_by_text(re.compile(r"^\d facts compared$")).click()
     expect(fact).to_be_visible()
@@ -163,6 +163,8 @@ def test_a_refusal_says_why_with_the_facts_that_were_compared(window: Page, stor
 def test_behind_each_event_there_is_the_whole_state_of_its_run(window: Page, storm: Storm) -> None:
     window.goto(address("run/{accepted}?part=history", storm[1]))
     row = window.get_by_role("listitem").filter(has_text="Run started")
+    created = window.get_by_text(re.compile(r"^Created with \d+ fields$"))
+    expect(created).to_be_visible()
     row.get_by_text("fields changed").click()
     row.get_by_role("button", name="State after this event").click()
     state = row.get_by_role("region", name="State after position")

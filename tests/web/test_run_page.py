@@ -284,7 +284,7 @@ def test_card_names_parent_and_children(page: Page, server: Server) -> None:
     stop = page.get_by_role("button", name="Stop", exact=True)
     stop.click()
     dialog = page.get_by_role("dialog", name="Stop tower?")
-    expect(dialog).to_contain_text("its 1 active child and everything below it")
+    expect(dialog).to_contain_text("Stops the run and 1 run below it: 1 running.")
     expect(dialog.get_by_label("Reason")).to_be_focused()
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)

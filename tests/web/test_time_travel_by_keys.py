@@ -67,7 +67,7 @@ def test_the_story_of_time_travel_is_walked_by_keys_alone(page: Page, server: Se
     expect(selected).to_contain_text("running")
     keys.press("g", "n")
     slots = page.get_by_role("list", name="Slots of each lane").get_by_role("listitem")
-    expect(slots).to_have_text(re.compile(r"subagent\s+depth 1\s+5 / 8\s+running$"))
+    expect(slots).to_have_text(re.compile(r"subagent\s+depth 1\s+5 / 8\s+taken$"))
     keys.press("g", "a")
     expect(page.get_by_text("No announcements up to this time.")).to_be_visible()
     keys.press("g", "c")

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.support.page.browser import color, watched_context
+from tests.support.page.runs import SAME
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.misconfigured_storm import RULE_NAME, StormRecord
 from tests.support.servers.narrators import narrate, narrating
@@ -141,6 +142,9 @@ def test_trees_are_listed_and_opened(window: Page, storm: Storm) -> None:
     row.get_by_role("link").click()
     expect(window.get_by_role("heading", name=NAME)).to_be_visible()
     window.get_by_role("link", name="All trees").click()
+    window.get_by_role("button", name=SAME).click()
+    expect(window.get_by_role("dialog", name=SAME)).to_contain_text("No command gives the same.")
+    window.keyboard.press("Escape")
     field = window.get_by_label("Open the tree of")
     expect(window.locator(f"#requesters option[value='{ROOT}']")).to_have_count(1)
     field.fill(ROOT)

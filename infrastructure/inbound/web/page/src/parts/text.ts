@@ -55,8 +55,10 @@ export function unpriced(models: number, without: number): string {
   return without === 0 ? '' : `${count(without)} of ${counted(models, 'model')} ${without === 1 ? 'has' : 'have'} no price`
 }
 
-/** The meaning of a position, wherever one is a column or a field. */
-export const POSITION_TIP = 'The number of an event in the log, counted from 1. Click it to see everything as it was then.'
+/** The meaning of a position. */
+export const POSITION_MEANING = 'The number of an event in the log, counted from 1.'
+/** The same where it is a link: in a column or a field. */
+export const POSITION_TIP = `${POSITION_MEANING} Click it to see everything as it was then.`
 
 /** Return a number with its noun: `1 event`, `2,000 entries`; `plural` if the noun is irregular. */
 export function counted(of: number, noun: string, plural = /[^aeiou]y$/.test(noun) ? `${noun.slice(0, -1)}ies` : `${noun}s`): string {

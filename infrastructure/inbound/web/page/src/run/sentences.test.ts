@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { fieldsOf, toldOf, wordsOf } from './sentences'
+import { changedText, fieldsOf, toldOf, wordsOf } from './sentences'
 
 test('an event type reads as words', () => {
   expect(wordsOf('RunStarted')).toBe('Run started')
@@ -22,4 +22,9 @@ test('a stop has its reason', () => {
 test('each field that changed is named once, but the version', () => {
   expect(fieldsOf([{ op: 'add', path: '/stages/0', value: 1 }, { op: 'add', path: '/stages/1', value: 1 }, { op: 'replace', path: '/version', value: 2 }]))
     .toEqual(['stages'])
+})
+
+test('the first event of a run counts its fields, and a later one names them', () => {
+  expect(changedText(1, ['runId', 'task'])).toBe('Created with 2 fields')
+  expect(changedText(2, ['status'])).toBe('1 field changed: status')
 })

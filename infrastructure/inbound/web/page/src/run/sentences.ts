@@ -2,6 +2,7 @@
 
 import type { StateChangeView } from '../api/shapes'
 import { ruleName } from '../parts/names'
+import { counted } from '../parts/text'
 
 const TEXT_CHARS_MAX = 120
 /** Fields that say most about an event, in the order in which they are told. */
@@ -29,4 +30,10 @@ export function toldOf(changes: StateChangeView['changes']): string {
 /** Return the names of the fields that changed, each once; every event changes the version. */
 export function fieldsOf(changes: StateChangeView['changes']): string[] {
   return [...new Set(changes.map((one) => one.path.split('/')[1] ?? '').filter((field) => field !== '' && field !== 'version'))]
+}
+
+/** Return what an event changed, on one line; the first one sets every field. */
+export function changedText(version: number, fields: string[]): string {
+  const number = counted(fields.length, 'field')
+  return version === 1 ? `Created with ${number}` : `${number} changed: ${fields.join(', ')}`
 }

@@ -86,9 +86,12 @@ export function stoppable(statuses: Partial<Record<State, number>>): Stoppable {
   }
 }
 
+/** What a stop of a run ends, while the runs below it are not counted. */
+export const STOPS_ALL = 'Stops the run and every run below it.'
+
 /** Return what a stop of the first session's run ends: `Stops the run and 3 runs below it: 1 waiting, 2 running.` */
 export function stopText(tree: SessionTreeView): string {
   const { runs, text } = stoppable(statusesOf(treeRows(tree, new Set()).slice(1)))
-  if (runs === 0) return tree.cut ? 'Stops the run and every run below it.' : 'Stops the run. No run below it is active.'
+  if (runs === 0) return tree.cut ? STOPS_ALL : 'Stops the run. No run below it is active.'
   return `Stops the run and ${tree.cut ? 'at least ' : ''}${counted(runs, 'run')} below it: ${text}.`
 }
