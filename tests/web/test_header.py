@@ -44,7 +44,7 @@ def test_header_height_stays_in_the_past(window: Page, name: str) -> None:
     expect(window.get_by_role("note")).to_contain_text("This is the past")
     assert heading.bounding_box() == live
     assert window.evaluate("document.documentElement.scrollWidth") == width
-    views = window.get_by_role("navigation", name="Views").locator(":scope > :is(a, button)")
+    views = window.get_by_role("navigation", name="Views").locator(":scope > :is(.entry, button)")
     last = views.last.bounding_box()
     control = window.get_by_role("group", name="Time shown").bounding_box()
     assert last is not None

@@ -494,7 +494,7 @@ def test_card_of_run_names_webhook_whose_delivery_failed(window: Page, day: Day)
     (run,) = day.server.get("/v1/runs", agentId="planner", limit=1)["items"]
     window.set_viewport_size({"width": 1440, "height": 900})
     window.goto(f"/ui/run/{run['runId']}")
-    failed = window.get_by_role("link", name="delivery to gateway failed")
+    failed = window.get_by_role("link", name="delivery to gateway parked")
     expect(failed).to_be_visible()
     failed.click()
     expect(window).to_have_url(re.compile(r"/ui/announcements\?.*state=parked.*open=\d+"))

@@ -174,8 +174,19 @@ def test_a_run_tells_what_it_was_given_at_its_start(window: Page, state: State) 
 def test_what_is_parked_is_sent_again_with_a_reason(window: Page, state: State) -> None:
     (parked,) = state.ledger("parked")
     position = parked["position"]
-    window.goto("/ui/announcements?state=parked")
-    row_of(window, "gateway: Failed: gave up after 1 attempt; ops: Delivered").first.click()
+    window.set_viewport_size({"width": 1440, "height": 900})
+    window.goto("/ui/announcements")
+    views = window.get_by_role("navigation", name="Views")
+    expect(views.get_by_role("link", name="Announcements")).to_have_attribute(
+        "href", "/ui/announcements"
+    )
+    views.get_by_role("link", name="1 parked").click()
+    expect(window).to_have_url(re.compile("state=parked"))
+    grid = window.get_by_role("grid", name="Announcements")
+    row = row_of(grid, "gateway: Parked after 1 attempt; ops: Delivered")
+    columns = grid.get_by_role("columnheader").all_inner_texts()
+    expect(row).to_have_count(1)
+    row.get_by_role("button", name="Redeliver … writer · child").click()
     expect(window.get_by_role("heading", name="Announcement of writer · child")).to_be_visible()
     panel = window.get_by_role("region", name=re.compile("^Announcement at"))
     way = panel.get_by_role("list", name="Deliveries to webhooks").get_by_role("listitem")
@@ -183,25 +194,40 @@ def test_what_is_parked_is_sent_again_with_a_reason(window: Page, state: State) 
     expect(gateway).to_contain_text("Last error: the webhook responded with HTTP 500")
     assert faults_for_a_screen_reader(window) == []
     expect(panel.get_by_label("Reason")).to_be_focused()
+    assert grid.get_by_role("columnheader").all_inner_texts() == columns, "the panel takes none"
     window.evaluate(WATCH_BUTTONS)
+    place = grid.bounding_box()
     window.keyboard.type("perhaps now")
     window.get_by_role("button", name="Redeliver", exact=True).click()
-    failed = window.get_by_text("1 announcement sent again: 0 delivered, 1 failed again (HTTP 500)")
+    failed = window.get_by_text("1 announcement sent again: 0 delivered, 1 parked again (HTTP 500)")
     expect(failed).to_be_visible()
-    expect(gateway).to_contain_text("Failed: gave up after 2 attempts")
+    assert grid.bounding_box() == place, "nothing moves when it is told"
+    expect(gateway).to_contain_text("Parked after 2 attempts")
     expect(window.get_by_role("status").filter(has_text=re.compile("."))).to_have_count(1)
     assert window.evaluate("fewest") == 2, "the form and the button for all keep their places"
-    # The announcement is at a newer position now; its link and its row are the same.
+    # The announcement is at a newer position now; its link is the same.
     expect(window).to_have_url(re.compile(rf"open={position}\b"))
-    opened = window.get_by_role("grid", name="Announcements").locator(".opened")
-    expect(opened).to_contain_text("gateway: Failed")
+    opened = grid.locator(".opened")
+    expect(opened).to_contain_text("gateway: Parked")
+    states = window.get_by_role("group", name="State")
+    states.get_by_role("button", name="Parked").click()
+    expect(grid.get_by_role("row")).not_to_have_count(2)
+    expect(window).not_to_have_url(re.compile("state=parked"))
+    listed = grid.get_by_title("View at this time").all_inner_texts()
+    positions = [int(text.replace(",", "")) for text in listed]
+    assert positions == sorted(positions), "the list is in the order that its head names"
+    states.get_by_role("button", name="Parked").click()
+    expect(window).to_have_url(re.compile("state=parked"))
     window.reload()
     expect(window.get_by_role("heading", name="Announcement of writer · child")).to_be_visible()
-    expect(gateway).to_contain_text("Failed: gave up after 2 attempts")
+    expect(gateway).to_contain_text("Parked after 2 attempts")
     expect(opened).to_have_count(1)
     panel.get_by_label("Reason").press("Escape")
     expect(gateway).to_have_count(0)
-    expect(window.get_by_role("grid", name="Announcements")).to_be_focused()
+    expect(grid).to_be_focused()
+    window.set_viewport_size({"width": 390, "height": 844})
+    expect(grid.get_by_role("columnheader")).to_have_count(2)
+    place = grid.bounding_box()
     all_again = window.get_by_role("button", name="Redeliver 1 …")
     all_again.click()
     dialog = window.get_by_role("dialog", name="Redeliver 1 parked announcement?")
@@ -216,6 +242,8 @@ def test_what_is_parked_is_sent_again_with_a_reason(window: Page, state: State) 
     window.evaluate(WATCH_STATUS)
     route.fulfill(response=response)
     expect(failed).to_be_visible()
+    assert grid.bounding_box() == place, "nothing moves when it is told"
+    window.set_viewport_size({"width": 1440, "height": 900})
     assert not [text for text in window.evaluate("told") if "to go" in text], "it is told as it is"
     history = window.context.new_page()
     history.goto(f"/ui/run/{state.child}?part=history")
@@ -225,18 +253,23 @@ def test_what_is_parked_is_sent_again_with_a_reason(window: Page, state: State) 
     )
     history.close()
     state.outside.replies("gateway", Reply(204))
+    grid.press("ArrowDown")
+    grid.press("Enter")
+    expect(panel.get_by_label("Reason")).to_be_focused()
     all_again.click()
     dialog.get_by_label("Reason").fill("it is back")
     dialog.get_by_role("button", name="Redeliver 1").click()
     expect(window.get_by_text("1 announcement sent again: 1 delivered.")).to_be_focused()
     expect(window.get_by_text("No announcement is parked.")).to_be_visible()
+    expect(gateway).to_contain_text("Delivered")
     expect(window.get_by_role("button", name=re.compile("^Redeliver"))).to_have_count(0)
     (call,) = state.outside.calls("gateway")[3:]
     assert call.body["data"]["runId"] == state.child
     reasons = state.server.http.get("/v1/events", params={"types": "EffectRedriven"}).json()
     parked_then = reasons["items"][-3]["position"] - 1
     window.goto(f"/ui/announcements?open={position}&state=parked&at=pos:{parked_then}")
-    expect(gateway).to_contain_text("Failed: gave up after 1 attempt")
+    expect(gateway).to_contain_text("Parked after 1 attempt")
+    expect(grid.get_by_role("columnheader")).to_have_text(columns)
     for name in ("Redeliver (not in the past)", "Redeliver 1 … (not in the past)"):
         expect(window.get_by_role("button", name=name)).to_be_disabled()
     expect(window.get_by_text("You are looking at the past. Go live to act.")).to_have_count(1)
@@ -329,7 +362,7 @@ def test_rows_of_a_narrow_window_say_all_without_scrolling_sideways(
             (
                 "writer · child",
                 "done",
-                re.compile("^gateway.*(Failed|Delivered)$"),
+                re.compile("^gateway.*(Parked|Delivered)$"),
                 FAMILY_NAME,
                 re.compile(r"\d s|ago"),
             ),

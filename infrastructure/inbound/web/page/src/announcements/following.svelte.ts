@@ -1,37 +1,33 @@
-// Follows the record until each announcement that was sent again is delivered or has failed again.
+// Follows the record until each announcement that was sent again is delivered or parked again.
 
-import { untrack } from 'svelte'
-
-import { read, RequestFailed } from '../api/requests'
+import { read } from '../api/requests'
 import type { RedrivenItem } from '../api/shapes'
+import { atWork } from '../moment/at_work.svelte'
 import { moment } from '../moment/moment.svelte'
 import { DELIVERY_EVENTS, Redelivery, type Progress } from './redelivery'
 
 const PAGE_EVENTS = 500
-const EVERY_MS = 1_000
 
+/** The record is read with each count of what is parked, up to the same position: both are shown at once. */
 export class Following {
   /** How far it is; null if nothing was sent again. */
   progress = $state.raw<Progress | null>(null)
-  /** The position up to which the record was read. */
-  position = $state(0)
-  /** A position after the last ones were sent again: what was counted before it has them as parked. */
-  sentBefore = $state(0)
+  /** Changes when more became of what was sent again. */
+  turn = $state(0)
 
   /** How many requests to send again are on their way. */
   #sending = $state(0)
+  /** Whether the last count is from before the last ones were sent. */
+  #isUncounted = $state(false)
   readonly #redelivery = new Redelivery()
+  /** A position after the last ones were sent again. */
+  #sentBefore = 0
   /** Grows with each addition: what was read before it is read again. */
   #additions = 0
-  #isReading = false
-  #timer: ReturnType<typeof setTimeout> | undefined
 
   constructor() {
-    $effect(() => {
-      void moment.refresh
-      untrack(() => this.#readIfDue())
-    })
-    $effect(() => () => clearTimeout(this.#timer))
+    const end = atWork.accompany((until) => this.#read(until))
+    $effect(() => end)
   }
 
   /** Send announcements again, and follow them beside those that are still on their way. */
@@ -43,10 +39,9 @@ export class Following {
       if (redriven.length === 0) return
       this.#redelivery.add(redriven, after)
       this.#additions += 1
-      // What became of the first may be recorded by now.
-      await this.#read()
-      this.sentBefore = this.position
-      this.#readIfDue()
+      this.#sentBefore = moment.head
+      this.#isUncounted = true
+      await atWork.readNow()
     } finally {
       this.#sending -= 1
     }
@@ -57,45 +52,31 @@ export class Following {
     return this.#sending > 0
   }
 
-  /** Return true while something is sent or is on its way, as counted at a position. */
-  isUnderWayAt(counted: number): boolean {
-    return this.isSending || (this.progress !== null && (this.progress.due > 0 || counted < this.position))
+  /** Whether everything that was sent again is counted. */
+  get isCounted(): boolean {
+    return !this.isSending && !this.#isUncounted
   }
 
-  #readIfDue(): void {
-    if (this.progress !== null && this.progress.due > 0) this.#readSoon()
+  /** Whether something is sent or is on its way. */
+  get isUnderWay(): boolean {
+    return !this.isCounted || (this.progress?.due ?? 0) > 0
   }
 
-  #readSoon(): void {
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined
-      if (this.#isReading) this.#readSoon()
-      else void this.#read()
-    }, EVERY_MS)
-  }
-
-  async #read(): Promise<void> {
+  async #read(until: number): Promise<() => void> {
     const redelivery = this.#redelivery
-    const additions = this.#additions
-    this.#isReading = true
-    try {
-      for (;;) {
-        const { body } = await read('listEvents', { after: redelivery.position, types: [...DELIVERY_EVENTS], limit: PAGE_EVENTS })
-        if (additions !== this.#additions) return
-        for (const event of body.items) redelivery.take(event)
-        const isEnd = body.nextAfter >= body.head || body.nextAfter <= redelivery.position
-        redelivery.position = Math.max(redelivery.position, body.nextAfter)
-        if (isEnd) break
-      }
-    } catch (error) {
-      if (!(error instanceof RequestFailed)) throw error
-      // It is read again when the log grows.
-    } finally {
-      if (additions === this.#additions) {
-        this.position = redelivery.position
-        this.progress = redelivery.progress()
-        this.#isReading = false
-      }
+    while (redelivery.progress().due > 0 && redelivery.position < until) {
+      const additions = this.#additions
+      const { body } = await read('listEvents', { after: redelivery.position, types: [...DELIVERY_EVENTS], limit: PAGE_EVENTS, minPosition: until })
+      if (additions !== this.#additions) continue
+      for (const event of body.items) if (event.position <= until) redelivery.take(event)
+      if (body.nextAfter <= redelivery.position) break
+      redelivery.position = Math.min(until, body.nextAfter)
+    }
+    return () => {
+      if (this.#additions === 0 || until < this.#sentBefore) return
+      this.progress = redelivery.progress()
+      this.turn += 1
+      this.#isUncounted = false
     }
   }
 }

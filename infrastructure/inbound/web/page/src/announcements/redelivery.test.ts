@@ -10,7 +10,7 @@ const sent = (...runs: string[]): Redelivery => {
   return redelivery
 }
 
-test('deliveries are told as they come: delivered, failed again with the answer, and to go', () => {
+test('deliveries are told as they come: delivered, parked again with the answer, and to go', () => {
   const redelivery = sent('a', 'b', 'c')
   const text = (): string => progressText(redelivery.progress())
   expect(text()).toBe('3 announcements sent again: 0 delivered, 3 to go.')
@@ -21,7 +21,7 @@ test('deliveries are told as they come: delivered, failed again with the answer,
   redelivery.take(event('EffectParked', 'b', 'crm', { reason: 'attempts' }))
   redelivery.take(event('EffectAttempted', 'c', 'crm', { error: { id: 'x' } }))
   redelivery.take(event('EffectParked', 'c', 'crm', { reason: 'attempts' }))
-  expect(text()).toBe('3 announcements sent again: 1 delivered, 2 failed again (HTTP 500, no answer).')
+  expect(text()).toBe('3 announcements sent again: 1 delivered, 2 parked again (HTTP 500, no answer).')
 })
 
 test('one announcement is delivered when each of its webhooks has it', () => {

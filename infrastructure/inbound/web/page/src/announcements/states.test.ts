@@ -12,14 +12,14 @@ const DELIVERIES = [
 
 test('each delivery says how far it is', () => {
   expect(DELIVERIES.map(wayText)).toEqual([
-    'Delivered', 'Delivered at attempt 3', 'Pending', 'Pending: 2 attempts failed', 'Failed: gave up after 4 attempts',
-    'Failed: the texts of the session were erased', 'Failed: this webhook is no longer configured', 'Failed: refused with HTTP 410',
+    'Delivered', 'Delivered at attempt 3', 'Pending', 'Pending: 2 attempts failed', 'Parked after 4 attempts',
+    'Parked: the texts of the session were erased', 'Parked: this webhook is no longer configured', 'Parked: refused with HTTP 410',
   ])
 })
 
-test('what failed comes first', () => {
-  expect(waysText([DELIVERIES[0]!, DELIVERIES[4]!, DELIVERIES[2]!])).toBe('e: Failed: gave up after 4 attempts; c: Pending; a: Delivered')
-  expect(waysText(DELIVERIES.slice(0, 6), true)).toBe('e, f: Failed')
+test('what is parked comes first', () => {
+  expect(waysText([DELIVERIES[0]!, DELIVERIES[4]!, DELIVERIES[2]!])).toBe('e: Parked after 4 attempts; c: Pending; a: Delivered')
+  expect(waysText(DELIVERIES.slice(0, 6), true)).toBe('e, f: Parked')
   expect(waysText([])).toBe('')
 })
 

@@ -12,7 +12,7 @@ export const NAMES: Record<LedgerState, string> = { parked: 'Parked', due: 'Pend
 
 /** What each state means; the first two are about webhooks, the others about the inbox. */
 export const MEANINGS: Record<LedgerState, string> = {
-  parked: 'Failed: the server gave up on a webhook. Redeliver it when the cause is mended',
+  parked: 'Parked: no longer sent to a webhook. Redeliver it when the cause is mended',
   due: 'Pending: will be sent to a webhook',
   delivered: 'In the inbox, not read',
   acknowledged: 'Read by the session',
@@ -41,20 +41,20 @@ export function runName({ childSessionKey, label, runId }: Pick<AnnouncementView
   return visible(childSessionKey === null ? detail : `${humanName(childSessionKey).agent} · ${detail}`)
 }
 
-const SHORT: Record<DeliveryView['state'], string> = { parked: 'Failed', due: 'Pending', delivered: 'Delivered' }
+const SHORT: Record<DeliveryView['state'], string> = { parked: 'Parked', due: 'Pending', delivered: 'Delivered' }
 
-/** Return how far a delivery is: `Failed: gave up after 4 attempts`. */
+/** Return how far a delivery is: `Parked after 4 attempts`. */
 export function wayText({ state, attempts, parkedFor, statusCode }: DeliveryView): string {
   if (state === 'delivered') return attempts > 1 ? `Delivered at attempt ${attempts}` : 'Delivered'
   if (state === 'due') return attempts === 0 ? 'Pending' : `Pending: ${counted(attempts, 'attempt')} failed`
-  if (parkedFor === 'not_configured') return 'Failed: this webhook is no longer configured'
-  if (parkedFor === 'erased') return 'Failed: the texts of the session were erased'
-  if (parkedFor === 'refused') return `Failed: refused${statusCode === null ? '' : ` with HTTP ${statusCode}`}`
-  return `Failed: gave up after ${counted(attempts, 'attempt')}`
+  if (parkedFor === 'not_configured') return 'Parked: this webhook is no longer configured'
+  if (parkedFor === 'erased') return 'Parked: the texts of the session were erased'
+  if (parkedFor === 'refused') return `Parked: refused${statusCode === null ? '' : ` with HTTP ${statusCode}`}`
+  return `Parked after ${counted(attempts, 'attempt')}`
 }
 
-/** Return the deliveries of an announcement in one line, what failed first: `crm: Failed: …; chat, ops: Delivered`. In
- * short only what is worst, without the cause: `crm: Failed`. */
+/** Return the deliveries of an announcement in one line, what is parked first: `crm: Parked after …; chat, ops: Delivered`. In
+ * short only what is worst, without the cause: `crm: Parked`. */
 export function waysText(deliveries: DeliveryView[], isShort = false): string {
   const order: Record<DeliveryView['state'], number> = { parked: 0, due: 1, delivered: 2 }
   const sorted = [...deliveries].sort((one, other) => order[one.state] - order[other.state])

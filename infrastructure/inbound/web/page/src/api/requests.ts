@@ -152,12 +152,21 @@ function isSettled(recordedAt: string | null): boolean {
   return recordedAt !== null && clock.now - Date.parse(recordedAt) > SETTLED_MS
 }
 
+let whenActed: (answer: Answer<unknown>) => void = () => undefined
+
+/** Call `then` after each command that the server took. */
+export function onActed(then: (answer: Answer<unknown>) => void): void {
+  whenActed = then
+}
+
 /** Send a command. It takes effect once, however often it is sent with the same `key`. */
 export async function act<Of extends WriteOperation>(
   operation: Of, parameters: Parameters[Of], body: Bodies[Of], key = newKey(),
 ): Promise<Answer<Answers[Of]>> {
   const { method, target } = requestOf(operation, parameters)
-  return send(method, target, { body, headers: { 'Idempotency-Key': key } })
+  const answer = await send<Answers[Of]>(method, target, { body, headers: { 'Idempotency-Key': key } })
+  whenActed(answer)
+  return answer
 }
 
 /** Send a request without the token of this browser, to sign in. */

@@ -10,7 +10,7 @@ test('badges count what is going on', () => {
     runs: { text: '999+', meaning: '1,200 running now' }, lanes: { text: '2', meaning: '2 queued now' },
   })
   expect(badgesOf({ ...NOTHING, running: 2, parkedAnnouncements: 500, parkedCut: true }, false)).toEqual({
-    runs: { text: '2', meaning: '2 running at this moment' }, announcements: { text: '500+', meaning: '500 or more not delivered', isBad: true },
+    runs: { text: '2', meaning: '2 running at this moment' }, announcements: { text: '500+', meaning: '500 or more parked', isBad: true, filters: [['state', 'parked']] },
   })
 })
 
@@ -21,6 +21,6 @@ test('counts that the server ended early say so', () => {
   })
   // Only the announcements were cut.
   expect(badgesOf({ ...NOTHING, running: 3, parkedAnnouncements: 500, cut: true, parkedCut: true }, true)).toMatchObject({
-    runs: { meaning: '3 running now' }, announcements: { meaning: '500 or more not delivered' },
+    runs: { meaning: '3 running now' }, announcements: { meaning: '500 or more parked' },
   })
 })

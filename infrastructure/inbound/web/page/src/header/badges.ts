@@ -9,6 +9,8 @@ export interface Badge {
   /** What it counts, for a screen reader and on hover. */
   meaning: string
   isBad?: boolean
+  /** Where the badge is a link of its own: what it counts, in the list of the view. */
+  filters?: [string, string][]
 }
 
 type Counts = LiveCounts & Pick<LiveRunsView, 'parkedAnnouncements'>
@@ -21,7 +23,7 @@ export function badgesOf(counts: Counts, isLive: boolean): Partial<Record<View, 
   return {
     ...(running > 0 ? { runs: { text: short(running), meaning: `${atLeast(running, isCut)} running ${when}` } } : {}),
     ...(queued > 0 ? { lanes: { text: short(queued), meaning: `${atLeast(queued, isCut)} queued ${when}` } } : {}),
-    ...(parked > 0 ? { announcements: { text: `${parked}${cut ? '+' : ''}`, meaning: `${atLeast(parked, cut)} not delivered`, isBad: true } } : {}),
+    ...(parked > 0 ? { announcements: { text: `${parked}${cut ? '+' : ''}`, meaning: `${atLeast(parked, cut)} parked`, isBad: true, filters: [['state', 'parked']] } } : {}),
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { untrack } from 'svelte'
 
-import { read, RequestFailed } from '../api/requests'
+import { onActed, read, RequestFailed } from '../api/requests'
 import type { LiveRunsView } from '../api/shapes'
 import { moment } from './moment.svelte'
 
@@ -18,8 +18,12 @@ interface Counted {
   live: LiveRunsView
 }
 
-/** Live, counts are read again at most every five seconds, while the log grows and the tab is seen. In the
- * past they are read for each moment at which the user stays. */
+/** Reads up to the position of a count, and returns what shows it. */
+type Beside = (until: number) => Promise<() => void>
+
+/** Live, counts are read again at most every five seconds, while the log grows and the tab is seen; after each
+ * command of the user at once, and every second while it takes effect. In the past they are read for each moment at
+ * which the user stays. */
 class AtWork {
   #counted = $state.raw<Counted | null>(null)
   #watchers = 0
@@ -28,6 +32,18 @@ class AtWork {
   #tookMs = 0
   #timer: ReturnType<typeof setTimeout> | undefined
   #isOver = false
+  #actedAt = -EVERY_MS
+  /** The read that is under way. */
+  #reading: Promise<void> | null = null
+  readonly #beside = new Set<Beside>()
+
+  constructor() {
+    onActed((answer) => {
+      moment.takeNote(answer)
+      this.#actedAt = performance.now()
+      void this.readNow()
+    })
+  }
 
   /** Count from now on, until the component that calls this at its start ends. */
   follow(): void {
@@ -70,6 +86,19 @@ class AtWork {
     })
   }
 
+  /** Read something else with each live count, and show both at once. Return a function that ends it. */
+  accompany(beside: Beside): () => void {
+    this.#beside.add(beside)
+    return () => this.#beside.delete(beside)
+  }
+
+  /** Count at once. Resolve when counts of all that is known now are shown. */
+  async readNow(): Promise<void> {
+    const { head } = moment
+    while (this.#reading !== null && this.#readHead < head) await this.#reading
+    await (this.#reading ?? (moment.isLive ? this.#read() : undefined))
+  }
+
   /** The counts at the moment that is shown; null while they are not known. */
   get live(): LiveRunsView | null {
     return this.#of()?.live ?? null
@@ -92,15 +121,22 @@ class AtWork {
   }
 
   #readSoon(): void {
-    const pauseMs = Math.max(this.#watchers > 0 ? OFTEN_EVERY_MS : EVERY_MS, PAUSES_PER_ANSWER * this.#tookMs)
+    const isOften = this.#watchers > 0 || performance.now() - this.#actedAt < EVERY_MS
+    const pauseMs = Math.max(isOften ? OFTEN_EVERY_MS : EVERY_MS, PAUSES_PER_ANSWER * this.#tookMs)
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
       const isNew = moment.head !== this.#readHead || this.#counted?.at !== null
-      if (!document.hidden && moment.isLive && moment.head > 0 && isNew) void this.#read()
+      if (!document.hidden && moment.isLive && moment.head > 0 && isNew) void this.readNow()
     }, Math.max(0, this.#readAt + pauseMs - performance.now()))
   }
 
-  async #read(): Promise<void> {
+  #read(): Promise<void> {
+    if (!moment.isLive) return this.#readOnce()
+    this.#reading = this.#readOnce().finally(() => (this.#reading = null))
+    return this.#reading
+  }
+
+  async #readOnce(): Promise<void> {
     const { at, head, isForever } = moment
     const askedAt = performance.now()
     if (at === null) {
@@ -111,10 +147,14 @@ class AtWork {
       const range = at === null ? { from: `pos:${head}`, minPosition: head } : { from: at, to: at }
       const { body } = await read('getSummary', range, { isForever })
       if (at === null) this.#tookMs = performance.now() - askedAt
-      if (!this.#isOver) this.take(at, body.until, body.live)
+      const shows = at === null ? await Promise.all([...this.#beside].map((one) => one(body.until))) : []
+      if (this.#isOver) return
+      this.take(at, body.until, body.live)
+      for (const show of shows) show()
     } catch (error) {
       if (!(error instanceof RequestFailed)) throw error
       this.#readHead = -1
+      if (error.isOutage && !this.#isOver) this.#readSoon()
     }
   }
 }
