@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { choicesOf, placedProblems, pointersOf, readSetting, settingOf, settingProblem, valueAt, writeSetting } from './candidate'
+import { choicesOf, fitting, offeredSettings, placedProblems, pointersOf, readSetting, settingOf, settingProblem, valueAt, writeSetting } from './candidate'
 
 describe('a value that is set', () => {
   test('reads as it was written', () => {
@@ -64,4 +64,31 @@ test('known values of a setting are offered', () => {
   expect(choicesOf(content, '/agents/defaults/subagents/allowAgents')).toEqual(['["*"]', '["main"]', '["writer"]'])
   expect(choicesOf(content, '/agents/defaults/subagents/maxSpawnDepth')).toEqual([])
   expect(choicesOf(null, '')).toEqual([])
+})
+
+describe('a part of the name of a setting', () => {
+  const content = { agents: { defaults: { subagents: { maxConcurrent: 8 } }, list: [{ id: 'main', subagents: { allowAgents: ['a'] } }] } }
+  const offered = offeredSettings(content)
+  const above = '/agents/defaults/subagents'
+
+  test.each([
+    ['maxChildren', [`${above}/maxChildrenPerAgent`]],
+    ['MAXCONC', [`${above}/maxConcurrent`]],
+    ['active children', [`${above}/maxChildrenPerAgent`]],
+    ['allowAgents', ['/agents/list/0/subagents/allowAgents', `${above}/allowAgents`]],
+    ['list/0/sub', ['/agents/list/0/subagents/allowAgents']],
+    ['nothing', []],
+    [' ', []],
+  ])('%s', (text, pointers) => {
+    expect(fitting(offered, text)).toEqual(pointers)
+  })
+
+  test('finds unset settings only where they can be set', () => {
+    expect(fitting(offeredSettings({ agents: {} }), 'maxChildren')).toEqual([])
+    expect(offeredSettings(null)).toEqual([])
+  })
+
+  test('is no path, and the example is whole', () => {
+    expect(settingProblem('maxChildren', '1')).toBe('Write the setting as a path, for example /agents/defaults/subagents/maxChildrenPerAgent')
+  })
 })

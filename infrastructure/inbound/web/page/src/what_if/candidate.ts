@@ -10,6 +10,15 @@ export interface Setting {
 }
 
 const CHOICES_MAX = 100
+const OFFERED_MAX = 300
+const SUBAGENTS = '/agents/defaults/subagents'
+export const EXAMPLE = `${SUBAGENTS}/maxChildrenPerAgent`
+/** Settings of sub-agents by name, with their meaning. */
+const MEANINGS: Record<string, string> = {
+  allowAgents: 'agents that may be spawned', requireAgentId: 'a spawn must name its agent', maxConcurrent: 'runs that execute at the same time',
+  maxSpawnDepth: 'maximum depth of sub-agents', maxChildrenPerAgent: 'maximum active children of one session', archiveAfterMinutes: 'minutes until a run is archived',
+  model: 'model of children', thinking: 'thinking level of children', runTimeoutSeconds: 'time limit of a run', contextPreambleMaxChars: 'maximum length of a preamble',
+}
 
 export interface PlacedProblem {
   /** In the text; null for what is said of no line. */
@@ -19,7 +28,7 @@ export interface PlacedProblem {
 
 /** What is wrong with a value that is to be set; null when nothing is. */
 export function settingProblem(pointer: string, text: string): string | null {
-  if (!pointer.startsWith('/')) return 'Write the setting as a path, for example /agents/defaults/…'
+  if (!pointer.startsWith('/')) return `Write the setting as a path, for example ${EXAMPLE}`
   if (/~(?![01])/.test(pointer)) return 'In a path write ~0 for ~, and ~1 for / within a name.'
   try {
     JSON.parse(text)
@@ -52,6 +61,33 @@ export function pointersOf(content: unknown, most: number, above = ''): string[]
   return found.slice(0, most).filter(Boolean)
 }
 
+export interface OfferedSetting {
+  pointer: string
+  /** Empty if it is not known. */
+  meaning: string
+}
+
+const lastName = (pointer: string): string => pointer.slice(pointer.lastIndexOf('/') + 1)
+
+/** Return the settings that a configuration has, and those of sub-agents that could be added to it. */
+export function offeredSettings(content: unknown): OfferedSetting[] {
+  const canAdd = valueAt(content, SUBAGENTS) !== undefined
+  const pointers = new Set([...pointersOf(content, OFFERED_MAX), ...(canAdd ? Object.keys(MEANINGS).map((name) => `${SUBAGENTS}/${name}`) : [])])
+  return [...pointers].filter(Boolean).map((pointer) => ({ pointer, meaning: MEANINGS[lastName(pointer)] ?? '' }))
+}
+
+/** Return the settings with this name; if there are none, those whose name contains the text; else, those whose path or meaning does. */
+export function fitting(offered: readonly OfferedSetting[], text: string): string[] {
+  const wanted = text.trim().toLowerCase()
+  if (wanted === '') return []
+  const tests: ((one: OfferedSetting) => boolean)[] = [
+    ({ pointer }) => lastName(pointer).toLowerCase() === wanted,
+    ({ pointer }) => lastName(pointer).toLowerCase().includes(wanted),
+    ({ pointer, meaning }) => pointer.toLowerCase().includes(wanted) || meaning.includes(wanted),
+  ]
+  return tests.map((test) => offered.filter(test)).find((found) => found.length > 0)?.map((one) => one.pointer) ?? []
+}
+
 /** What stands at a pointer; undefined where nothing does. */
 export function valueAt(content: unknown, pointer: string): unknown {
   let found = content
@@ -82,7 +118,7 @@ const SETTING_OF_RULE: Record<string, string> = {
 export function settingOf(refusal: Pick<RuleView, 'rule' | 'compared'>, content: unknown): string | null {
   const name = SETTING_OF_RULE[refusal.rule]
   if (name === undefined) return null
-  let above = '/agents/defaults/subagents'
+  let above = SUBAGENTS
   if (refusal.compared?.['from'] === 'agent') {
     const requester = refusal.compared['requesterAgentId']
     const entries = Object.keys(Object(valueAt(content, '/agents/entries')))

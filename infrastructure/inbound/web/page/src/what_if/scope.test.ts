@@ -13,7 +13,8 @@ describe('what is tested', () => {
     [{ requester: 'a\u202eb' }, '', 'pos:9', 'All runs of a⟨202E⟩b until pos:9 are tested.'],
     [{ runId: '15845153-8148-4276-b743-ccf1f2581fa4' }, '1h', '', 'Only run 15845153 is tested.'],
   ])('%j from %s to %s', (filter, from, to, said) => {
-    expect(testedText(filter, from, to)).toBe(said)
+    expect(testedText(filter, from, to, true)).toBe(said)
+    expect(testedText(filter, from, to, false)).toBe(said.replace(/(is|are) tested/, 'will be tested'))
   })
 })
 

@@ -8,10 +8,10 @@ import { CHANGED } from './decided'
 
 type Filter = NonNullable<WhatIfBody['filter']>
 
-/** `All runs of main · rush since 2026-11-28 00:00 are tested.` */
-export function testedText(filter: Filter, from: string, to: string): string {
-  if (filter.runId) return `Only run ${shortId(filter.runId)} is tested.`
-  return `All runs${whose(filter)}${from === '' ? '' : ` since ${visible(withAgo(from))}`}${to === '' ? '' : ` until ${visible(withAgo(to))}`} are tested.`
+/** `All runs of main · rush since 2026-11-28 00:00 are tested.`, or `will be tested` if that is not asked yet. */
+export function testedText(filter: Filter, from: string, to: string, isAsked: boolean): string {
+  if (filter.runId) return `Only run ${shortId(filter.runId)} ${isAsked ? 'is' : 'will be'} tested.`
+  return `All runs${whose(filter)}${from === '' ? '' : ` since ${visible(withAgo(from))}`}${to === '' ? '' : ` until ${visible(withAgo(to))}`} ${isAsked ? 'are' : 'will be'} tested.`
 }
 
 /**
