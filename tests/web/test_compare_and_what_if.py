@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from playwright.sync_api import Browser, Page, Request, expect
 
-from tests.support.page.browser import watched_context
+from tests.support.page.browser import color, watched_context
 from tests.support.servers.misconfigured_storm import (
     MENDED,
     RULE,
@@ -196,6 +196,16 @@ def test_changes_take_times_as_people_write_them(window: Page) -> None:
     window.get_by_label("From", exact=True).click()
     window.keyboard.type("yesterday 18:00")
     expect(window.get_by_label("From", exact=True)).to_have_value("yesterday 18:00")
+    # An example is not taken for a value, and a value that is not applied says how to apply it.
+    field = window.get_by_label("From", exact=True)
+    figures = window.get_by_role("list", name="Figures")
+    expect(field).to_have_attribute("placeholder", "e.g. 20 minutes ago")
+    expect(field).to_have_css("color", color(window, "text"))
+    place = figures.bounding_box()
+    expect(window.get_by_text("Enter applies it")).to_be_visible()
+    assert figures.bounding_box() == place
+    window.keyboard.press("Enter")
+    expect(window.get_by_text("Enter applies it")).to_have_count(0)
     window.get_by_label("From", exact=True).fill("the day after")
     window.keyboard.press("Enter")
     expect(window.get_by_role("alert")).to_contain_text('"the day after" is not a time')

@@ -206,6 +206,8 @@ def test_outcome_comes_first_and_tabs_remember(page: Page, server: Server) -> No
     expect(call.locator("pre").first).to_have_text("command:\n  ls -l\n  cat notes\ntimeout: 5")
     page.get_by_role("tab", name="Prompt").click()
     expect(page).to_have_url(re.compile("part=prompt"))
+    folded = page.get_by_role("region", name="Outcome").locator("summary").first
+    expect(folded).to_have_text("Result The high tide:")
     page.reload()
     expect(page.get_by_role("tab", name="Prompt")).to_have_attribute("aria-selected", "true")
     expect(page.get_by_text("separator")).to_have_count(0)
@@ -337,6 +339,8 @@ def test_refused_run_names_its_setting_and_who_held_the_places(
         page.goto(f"/ui/run/{refused}")
         refusal = page.get_by_role("region", name="Refusal")
         expect(refusal).to_contain_text("agents.defaults.subagents.maxChildrenPerAgent: 5")
+        setting = refusal.get_by_role("link", name="agents.defaults.subagents.maxChildrenPerAgent")
+        expect(setting).to_have_attribute("href", re.compile(r"configuration\?revision=1$"))
         expect(page.get_by_text("None: refused", exact=True)).to_be_visible()
         held = refusal.get_by_role("list", name="The 5 children that held the places then:")
         for number, run_id in enumerate(children):

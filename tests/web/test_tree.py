@@ -349,26 +349,44 @@ def test_tree_is_stopped_as_a_whole(browser: Browser, fleet: Server) -> None:
     fleet.run(over, "ended")
     for name in ("low", "high"):
         fleet.note(name)
+    narrate(fleet, label="waits", dependsOn=["the parent"], requester=requester)
     with watched_context(browser, fleet.url, token=fleet.token) as (context, _):
         page = context.new_page()
+        page.goto("/ui/tree")
+        listed = page.get_by_role("grid").get_by_role("row").filter(has_text="main · fleet")
+        expect(page.get_by_role("columnheader", name="At work")).to_be_visible()
+        expect(page.get_by_role("columnheader", name="Last event")).to_be_visible()
+        expect(listed.get_by_role("gridcell").nth(2)).to_have_text("3")
         page.goto(f"/ui/tree/{FLEET}")
+        waits = rows_of(page).filter(has_text="waits")
+        expect(waits.get_by_role("gridcell").nth(3)).to_have_text(re.compile(r"\d m?s$"))
+        expect(waits.locator(".segment").last).to_have_class(re.compile("fill-vertical"))
         root, parent = rows_of(page).nth(1), rows_of(page).filter(has_text="the parent")
         # The sum includes the tokens that the two running ones have used so far.
         expect(root.get_by_role("gridcell").nth(5)).to_have_text("$3.50")
         page.get_by_role("button", name="Stop the tree").click()
-        dialog = page.get_by_role("dialog", name="Stop 2 runs?")
-        expect(dialog).to_contain_text("2 running")
+        dialog = page.get_by_role("dialog", name="Stop 3 runs of main · fleet?")
+        expect(dialog).to_contain_text("everything below main · fleet: 1 waiting, 2 running.")
         dialog.get_by_label("Reason").fill("enough")
-        dialog.get_by_role("button", name="Stop 2 runs").click()
-        expect(page.get_by_text("Stopped 2 runs.")).to_be_visible()
+        links = [page.get_by_role("link", name=name) for name in ("Show in Runs", "All trees")]
+        places = [link.bounding_box() for link in links]
+        dialog.get_by_role("button", name="Stop 3 runs").click()
+        expect(page.get_by_text("Stopped 3 runs.")).to_be_visible()
+        assert [link.bounding_box() for link in links] == places
         expect(page.get_by_role("button", name="Stop the tree (no run is active)")).to_be_disabled()
         expect(parent).to_contain_text("stopped")
         # Tokens and cost of the child count for the parent and the tree.
-        expect(parent.get_by_role("gridcell").nth(5)).to_have_text(
-            re.compile(r"\$3.00 *\(\$1.00\)")
-        )
-        expect(root.get_by_role("gridcell").nth(4)).to_have_text("1.75 M")
-        expect(root.get_by_role("gridcell").nth(5)).to_have_text("$3.50")
+        # Own are those of the session's runs alone: nobody ran in the root.
+        expect(parent.get_by_role("gridcell").nth(5)).to_have_text("$3.00")
+        expect(parent.get_by_role("gridcell").nth(7)).to_have_text("$1.00")
+        cells = root.get_by_role("gridcell")
+        for number, text in ((4, "1.75 M"), (5, "$3.50"), (6, ""), (7, "")):
+            expect(cells.nth(number)).to_have_text(text)
+        # A stop does not change that it waited.
+        expect(waits).to_contain_text("stopped")
+        waited = waits.locator(".segment.fill-vertical")
+        expect(waited).to_be_visible()
+        expect(page.locator(".legend")).to_contain_text("waiting")
     stopped = fleet.http.get(f"/v1/runs/{above}").json()
     assert (stopped["status"], stopped["outcome"]) == ("stopped", "stopped")
 

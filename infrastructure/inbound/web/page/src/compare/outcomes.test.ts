@@ -32,3 +32,7 @@ test('a refusal says why; what neither has is left out; what is erased is not th
   expect(rows(refused, refused)).toEqual({ Outcome: ['refused: too deep', 'refused: too deep', true] })
   expect(rows({ status: 'done', resultText: null }, { status: 'done', resultText: null }, ['resultText'])['Result']).toEqual(['(erased: it may have differed)', '(erased: it may have differed)', false])
 })
+
+test('a result is shown without its Markdown, but marks alone make a difference', () => {
+  expect(rows({ resultText: '## Answer\n\n- **a**' }, { resultText: 'Answer\na' })['Result']).toEqual(['Answer\na', 'Answer\na', false])
+})

@@ -1,5 +1,6 @@
 // What came of two runs, row by row, as a user reads it.
 
+import { plainText } from '../parts/markdown'
 import { ruleName } from '../parts/names'
 import { count, dollars, duration } from '../parts/text'
 import { errorOf } from '../run/errors'
@@ -38,17 +39,18 @@ const ERASED = '(erased: it may have differed)'
 export function outcomeRows(left: Side, right: Side, erased: string[] = []): OutcomeRow[] {
   return KINDS.map(({ name, member, reads, isBlock = false }) => {
     const sides = [left, right].map((side) => reads(side) || (erased.includes(member) ? ERASED : '')) as [string, string]
-    return { name, left: sides[0], right: sides[1], isSame: sides[0] === sides[1] && !erased.includes(member), isBlock }
+    return { name, left: sides[0], right: sides[1], isSame: sides[0] === sides[1] && !erased.includes(member) && (name !== 'Result' || left[member] === right[member]), isBlock }
   }).filter((row) => row.left !== '' || row.right !== '')
 }
 
 const LINES_MAX = 8
 const CHARS_MAX = 600
 
-/** The first lines of a text: all of it is in the view of the run. */
+/** The first lines of a text, without Markdown: all of it is in the view of the run. */
 function beginning(text: string): string {
-  const begun = text.slice(0, CHARS_MAX).split('\n').slice(0, LINES_MAX).join('\n')
-  return begun === text ? text : `${begun.trimEnd()} …`
+  const read = plainText(text)
+  const begun = read.slice(0, CHARS_MAX).split('\n').slice(0, LINES_MAX).join('\n')
+  return begun === read ? read : `${begun.trimEnd()} …`
 }
 
 function outcomeOf({ status, rule, reason }: Side): string {

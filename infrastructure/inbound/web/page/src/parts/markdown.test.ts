@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { blocksOf, CHARS_MAX, linkTarget, type Block, type Inline } from './markdown'
+import { blocksOf, CHARS_MAX, linkTarget, plainText, type Block, type Inline } from './markdown'
 
 const text = (of: string): Inline => ({ kind: 'text', text: of })
 const paragraph = (...children: Inline[]): Block => ({ kind: 'paragraph', children })
@@ -102,4 +102,12 @@ test.each(HOSTILE)('%s take little time', (_, hostile) => {
   const blocks = blocksOf(hostile)
   expect(performance.now() - before).toBeLessThan(4_000)
   expect(blocks === null || JSON.stringify(blocks).length < 50 * CHARS_MAX).toBe(true)
+})
+
+test('a text without its marks is lines to read', () => {
+  expect(plainText('## Answer for *ticket* 4324\n\n- **one** `a_b`\n- [x] two\n\n3. [three](https://example.org)\n\n> said\n> again\n\n---\n\n|a|b|\n|-|-|\n|c|d|\n\n```py\nx = 1\n\ny = 2\n```')).toBe(
+    'Answer for ticket 4324\none a_b\ntwo\nthree\nsaid\nagain\na b\nc d\nx = 1\n\ny = 2',
+  )
+  const deep = '>'.repeat(2_000)
+  expect(plainText(deep)).toBe(deep)
 })

@@ -159,6 +159,25 @@ function decoded(text: string): string {
   return text.replace(/&(amp|lt|gt|quot|#39|nbsp);/g, (_, name: string) => ENTITIES[name]!)
 }
 
-function plain(nodes: Inline[]): string {
-  return nodes.map((node) => (node.kind === 'break' ? ' ' : 'text' in node ? node.text : plain(node.children))).join('')
+function plain(nodes: Inline[], lineBreak = ' '): string {
+  return nodes.map((node) => (node.kind === 'break' ? lineBreak : 'text' in node ? node.text : plain(node.children, lineBreak))).join('')
+}
+
+/** Return a text without its marks, for a preview; the text itself if it cannot be formatted. */
+export function plainText(text: string): string {
+  const blocks = blocksOf(text)
+  return blocks === null ? text : linesOf(blocks)
+}
+
+function linesOf(blocks: Block[]): string {
+  return blocks.flatMap((block) => {
+    switch (block.kind) {
+      case 'rule': return []
+      case 'code': return block.text
+      case 'quote': return linesOf(block.children)
+      case 'list': return block.items.map((item) => linesOf(item.children))
+      case 'table': return [block.head, ...block.rows].map((row) => row.map((cell) => plain(cell)).join(' '))
+      default: return plain(block.children, '\n')
+    }
+  }).join('\n')
 }

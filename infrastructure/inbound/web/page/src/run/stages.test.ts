@@ -32,6 +32,7 @@ test('the step that a run is at goes on to the moment', () => {
 
 test('a run that depends on others waited after its session was created', () => {
   expect(steps('waiting', REQUESTED, '3.100', [{}])).toEqual([['prepared', 'preparing', 3, 100], ['waiting', 'waiting', 3, 3_000]])
+  expect(steps('stopped', [...REQUESTED, at('ended', '3.100', 4)], null, [{}])).toEqual([['prepared', 'preparing', 3, 100], ['waited', 'waiting', 4, 3_000], ['stopped', null, 4, null]])
 })
 
 test('a run that was stopped before its start says so', () => {

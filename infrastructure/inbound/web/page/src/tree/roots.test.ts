@@ -15,6 +15,7 @@ describe('roots of runs', () => {
     expect(others).toEqual([])
     expect(root).toEqual({ sessionKey: 'main', runs: 4, active: 1, running: 1, failed: 1, refused: 1, ended: 2, lastAt: 'at 7', lastPosition: 7 })
   })
-  test('are in the order of their newest activity', () =>
-    expect(rootsOf([bar(1, 'one', null, 'done', 1), bar(1, 'two', null, 'done', 9), bar(1, 'three', null, 'done', 4)]).map(({ sessionKey }) => sessionKey)).toEqual(['two', 'three', 'one']))
+  test('are those at work first, then those with the newest event', () =>
+    expect(rootsOf([bar(1, 'one', null, 'done', 1), bar(1, 'two', null, 'done', 9), bar(1, 'three', null, 'waiting', 2), bar(1, 'four', null, 'running', 4), bar(1, 'five', null, 'refused', 7)]).map(({ sessionKey }) => sessionKey))
+      .toEqual(['four', 'three', 'two', 'five', 'one']))
 })

@@ -13,12 +13,12 @@ export interface Root {
   refused: number
   /** Runs that have ended; with each of them the cost may grow. */
   ended: number
-  /** The newest instant of a stage, and its position. */
+  /** The newest event that brought a run to a stage: its instant and its position. */
   lastAt: string
   lastPosition: number
 }
 
-/** Return the roots of these runs, the one with the newest activity first. */
+/** Return the roots of these runs: those with runs that are not over first, the newest event first among them. */
 export function rootsOf(bars: RunBarView[]): Root[] {
   const rootBySession = new Map<string, string>()
   const roots = new Map<string, Root>()
@@ -42,5 +42,5 @@ export function rootsOf(bars: RunBarView[]): Root[] {
       root.lastPosition = last.position
     }
   }
-  return [...roots.values()].sort((one, other) => other.lastPosition - one.lastPosition)
+  return [...roots.values()].sort((one, other) => Number(other.active > 0) - Number(one.active > 0) || other.lastPosition - one.lastPosition)
 }

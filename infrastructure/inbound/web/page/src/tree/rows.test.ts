@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
 import type { RefusedRunView, SessionTreeView, TreeNodeView, TreeRunView } from '../api/shapes'
-import { piecesOf } from './pieces'
+import { hasWaited, piecesOf } from './pieces'
 import { nameOf, statusesOf, stopText, treeRows } from './rows'
 
 const none = { runs: 0, inputTokens: 0, outputTokens: 0, estimatedCostUsd: null, models: 0, unpricedModels: 0 }
@@ -52,15 +52,24 @@ describe('rows of a tree', () => {
 
 describe('pieces of a bar', () => {
   const at = (second: number): string => new Date(second * 1000).toISOString()
-  const reached = (stage: 'requested' | 'queued' | 'started' | 'ended', second: number) => ({ stage, position: second, at: at(second) })
+  const reached = (stage: 'requested' | 'session-created' | 'queued' | 'started' | 'ended', second: number) => ({ stage, position: second, at: at(second) })
 
   test('are cut where it was queued, began to work and ended', () => {
     const stages = [reached('requested', 1), reached('queued', 2), reached('started', 4), reached('ended', 9)]
-    expect(piecesOf({ stages }, 20_000)).toEqual({ start: 1000, queued: 2000, started: 4000, end: 9000 })
+    expect(piecesOf({ stages }, 20_000)).toEqual({ start: 1000, created: 2000, queued: 2000, started: 4000, end: 9000 })
   })
 
   test('of what still waits go on up to now, and never back', () => {
-    expect(piecesOf({ stages: [reached('requested', 1), reached('queued', 2)] }, 20_000)).toEqual({ start: 1000, queued: 2000, started: 20_000, end: 20_000 })
-    expect(piecesOf({ stages: [reached('requested', 5)] }, 0)).toEqual({ start: 5000, queued: 5000, started: 5000, end: 5000 })
+    expect(piecesOf({ stages: [reached('requested', 1), reached('queued', 2)] }, 20_000)).toEqual({ start: 1000, created: 2000, queued: 2000, started: 20_000, end: 20_000 })
+    expect(piecesOf({ stages: [reached('requested', 5)] }, 0)).toEqual({ start: 5000, created: 5000, queued: 5000, started: 5000, end: 5000 })
+  })
+
+  test('wait from the creation of the session until it was queued, also of a run that was stopped meanwhile', () => {
+    const created = [reached('requested', 1), reached('session-created', 2)]
+    expect(piecesOf({ stages: created }, 7_000)).toEqual({ start: 1000, created: 2000, queued: 7000, started: 7000, end: 7000 })
+    expect(piecesOf({ stages: [...created, reached('ended', 5)] }, 7_000)).toEqual({ start: 1000, created: 2000, queued: 5000, started: 5000, end: 5000 })
+    expect(hasWaited({ stages: [...created, reached('ended', 5)] }, 7_000)).toBe(true)
+    // The event that queues it is of the same append.
+    expect(hasWaited({ stages: [...created, reached('queued', 2), reached('started', 4)] }, 7_000)).toBe(false)
   })
 })
