@@ -240,6 +240,7 @@ async def _live(
             deliveries.append(
                 sum(delivery.phase == "parked" for delivery in run.effects_of("webhook"))
             )
+    runs_cut, parked_cut = len(bars) > LIVE_RUNS_MAX, len(parked) > PARKED_MAX
     return LiveRunsView(
         **{
             status: len(by_status[status])
@@ -250,8 +251,9 @@ async def _live(
         parked_deliveries=sum(deliveries),
         usage_by_agent=usage_by_agent(running),
         running_not_summed=max(0, len(by_status["running"]) - len(running)),
-        cut=len(bars) > LIVE_RUNS_MAX or len(parked) > PARKED_MAX,
-        parked_cut=len(parked) > PARKED_MAX,
+        cut=runs_cut or parked_cut,
+        runs_cut=runs_cut,
+        parked_cut=parked_cut,
     )
 
 

@@ -1012,13 +1012,14 @@ class RunTotalsView(AnswerModel):
     """
     The number of runs that match the filters, as of the first page and for this token: in all
     (`runs`), by status, by agent (the hundred with the most runs) and, for refused runs, by
-    rule. Zero counts are omitted. `counted_to` is None if all runs were counted; otherwise
-    only the newest were, down to the one created at that position. Tokens and cost are summed
-    over the same runs, without those of `running_not_summed` running ones: all but the newest
-    500 and, in the past, those with many usage entries, because at most 10,000 are read.
-    `usage_by_agent` lists up to 100 agents, the most expensive first, and `usage_by_day` up
-    to 200 days of an agent, whole days, the newest first. Both omit agents without tokens and
-    cost.
+    rule. Zero counts are omitted. `statuses_by_agent` has the statuses of each of `agents`. A
+    run that was refused because it named no valid agent counts for none. `counted_to` is None
+    if all runs were counted; otherwise only the newest were, down to the one created at that
+    position. Tokens and cost are summed over the same runs, without those of
+    `running_not_summed` running ones: all but the newest 500 and, in the past, those with
+    many usage entries, because at most 10,000 are read. `usage_by_agent` lists up to 100
+    agents, the most expensive first, and `usage_by_day` up to 200 days of an agent, whole
+    days, the newest first. Both omit agents without tokens and cost.
     """
 
     runs: int
@@ -1029,6 +1030,7 @@ class RunTotalsView(AnswerModel):
     unpriced_models: int
     statuses: dict[str, int]
     agents: dict[str, int]
+    statuses_by_agent: dict[str, dict[str, int]]
     rules: dict[str, int]
     usage_by_agent: list[AgentUsageView]
     usage_by_day: list[DailyUsageView]
@@ -1759,7 +1761,8 @@ class LiveRunsView(AnswerModel):
     reason, largest group first. `parked_deliveries` counts webhook deliveries of
     `parked_announcements` that were given up. `usage_by_agent` has the tokens and cost by
     then of the running runs, except `running_not_summed` of them (as in totals of runs). If
-    `cut`, more runs or announcements were not counted; if `parked_cut`, more announcements.
+    `runs_cut`, more runs were not counted; if `parked_cut`, more announcements; `cut` is true
+    if either is.
     """
 
     preparing: int
@@ -1772,6 +1775,7 @@ class LiveRunsView(AnswerModel):
     usage_by_agent: list[AgentUsageView]
     running_not_summed: int
     cut: bool
+    runs_cut: bool
     parked_cut: bool
 
 

@@ -110,6 +110,19 @@ def test_changes_since_sums_up_a_range_with_the_lists_behind(window: Page, storm
         has=window.get_by_role("rowheader", name="writer", exact=True)
     )
     expect(writer.get_by_role("cell").first).to_have_text(str(spawned["agents"]["writer"]))
+    over = server.http.get(
+        "/v1/runs",
+        params={"endedSince": f"pos:{start - 1}", "endedUntil": f"pos:{end}", "totals": True},
+    ).json()["totals"]
+    reviewer = window.get_by_role("row").filter(
+        has=window.get_by_role("rowheader", name="reviewer", exact=True)
+    )
+    refusals = reviewer.get_by_role(
+        "link", name=str(over["statusesByAgent"]["reviewer"]["refused"])
+    )
+    expect(refusals.last).to_have_attribute(
+        "href", f"/ui/runs?status=refused&agentId=reviewer&{bounds}"
+    )
     revisions = window.get_by_role("region", name="Configuration changed 2 times")
     expect(revisions.get_by_role("button", name="revision 2 → 3")).to_be_visible()
     ended = figures.get_by_role("link").filter(has_text="ended")

@@ -135,6 +135,7 @@ async def _totals_of(
     access: Access, caller: Caller, found: CountedRuns, running: Sequence[Run]
 ) -> RunTotalsView:
     statuses, agents, rules = Counter[str](), Counter[str](), Counter[str]()
+    of_agent = defaultdict[str, Counter[str]](Counter)
     whole, by_day = UsageSum(), defaultdict[tuple[date, str], UsageSum](UsageSum)
     by_agent = defaultdict[str, UsageSum](UsageSum)
     known: dict[str, bool] = {}
@@ -145,9 +146,11 @@ async def _totals_of(
             if not known[count.requester]:
                 continue
         whole.add(count)
-        statuses[status_of_stage(count.stage, count.outcome, waits=count.waits)] += count.runs
+        status = status_of_stage(count.stage, count.outcome, waits=count.waits)
+        statuses[status] += count.runs
         if count.agent_id is not None:
             agents[count.agent_id] += count.runs
+            of_agent[count.agent_id][status] += count.runs
             by_agent[count.agent_id].add(count)
             by_day[count.day, count.agent_id].add(count)
         if count.rule is not None:
@@ -160,10 +163,12 @@ async def _totals_of(
             day = run.created_at.astimezone(UTC).date()
             for usage in (whole, by_agent[run.agent_id], by_day[day, run.agent_id]):
                 usage.add_usage(run.usage)
+    most = _most_first(agents, AGENTS_MAX)
     return RunTotalsView(
         **whole.fields,
         statuses=_most_first(statuses),
-        agents=_most_first(agents, AGENTS_MAX),
+        agents=most,
+        statuses_by_agent={agent: _most_first(of_agent[agent]) for agent in most},
         rules=_most_first(rules),
         usage_by_agent=_agent_views(by_agent),
         usage_by_day=[

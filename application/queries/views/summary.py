@@ -51,8 +51,8 @@ class LiveRunsView(View):
     """The number of unfinished runs by status, and the waiting and queued ones grouped by reason,
     largest group first. `parkedDeliveries` counts webhook deliveries of `parkedAnnouncements` that
     were given up. `usageByAgent` has the tokens and cost by then of the running runs, except
-    `runningNotSummed` of them (as in totals of runs). If `cut`, more runs or announcements were not
-    counted; if `parkedCut`, more announcements."""
+    `runningNotSummed` of them (as in totals of runs). If `runsCut`, more runs were not counted; if
+    `parkedCut`, more announcements; `cut` is true if either is."""
 
     preparing: int
     waiting: int
@@ -64,6 +64,7 @@ class LiveRunsView(View):
     usage_by_agent: list[AgentUsageView]
     running_not_summed: int
     cut: bool
+    runs_cut: bool
     parked_cut: bool
 
 

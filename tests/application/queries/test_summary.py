@@ -9,7 +9,7 @@ import pytest
 from application.ports.registry import LiveRuns, RunCondition, RunQuery
 from application.ports.run_search import ScanWindow
 from application.ports.runtimes import TranscriptEntry
-from application.queries import runs, runs_at_work
+from application.queries import runs, runs_at_work, summary
 from application.queries.access import Caller
 from application.queries.errors import QueryError
 from application.queries.runs import (
@@ -129,6 +129,7 @@ async def test_summary_counts_what_was_spawned_and_what_ended(
     assert (found.spawned.runs, found.spawned.statuses) == (2, {"refused": 1, "running": 1})
     assert (found.ended.runs, found.ended.statuses) == (2, {"done": 1, "refused": 1})
     assert found.ended.rules == {"allow_agents": 1}
+    assert found.ended.statuses_by_agent == {"main": {"done": 1}, "stranger": {"refused": 1}}
     assert (found.ended.input_tokens, found.spawned.input_tokens) == (40, 0)
     assert [usage.agent_id for usage in found.ended.usage_by_agent] == ["main"]
     assert (found.live.running, found.live.waits, found.live.cut) == (1, [], False)
@@ -478,6 +479,18 @@ async def test_summary_says_what_waits_and_why(services: QueryServices, storm: S
         WaitView(reason="claim", lane="subagent", depth=1, runs=1, run_ids=[family.id("first")]),
     ]
     assert (found.live.waiting, found.live.queued, found.live.parked_deliveries) == (1, 1, 0)
+
+
+async def test_live_says_if_runs_were_left_out(
+    services: QueryServices, storm: Storm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await storm.family.begin("one")
+    await storm.family.begin("other")
+    for most, is_cut in ((2, False), (1, True)):
+        monkeypatch.setattr(summary, "LIVE_RUNS_MAX", most)
+        live = (await _summary(services, 0)).live
+        assert (live.running, live.runs_cut, live.parked_cut) == (most, is_cut, False)
+        assert live.cut == is_cut
 
 
 async def test_range_is_the_last_day_unless_given(services: QueryServices, storm: Storm) -> None:

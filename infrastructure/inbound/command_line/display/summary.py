@@ -9,6 +9,7 @@ _WAITS = {"runs": "other runs to end", "slot": "a free slot", "claim": "a server
 _AGENT_COLUMNS = (
     TableColumn("AGENT", value_of("agentId")),
     TableColumn("RUNS", value_of("runs"), right=True),
+    TableColumn("ENDED", lambda agent: assignments(agent.get("statuses"))),
     TableColumn("TOKENS IN", value_of("inputTokens"), right=True),
     TableColumn("TOKENS OUT", value_of("outputTokens"), right=True),
     TableColumn("COST", lambda usage: dollars(usage.get("estimatedCostUsd")), right=True),
@@ -38,7 +39,7 @@ def print_summary(summary: JsonObject) -> None:
     """Print the tables of a summary that have rows, and a note if not all runs were counted."""
     ended: Item = summary.get("ended") or {}
     for heading, items, columns in (
-        ("cost by agent", ended.get("usageByAgent"), _AGENT_COLUMNS),
+        ("by agent", _agents(ended), _AGENT_COLUMNS),
         ("failures by cause", summary.get("failures"), _CAUSE_COLUMNS),
         ("waiting runs", (summary.get("live") or {}).get("waits"), _WAIT_COLUMNS),
         ("configuration changes", summary.get("revisions"), _REVISION_COLUMNS),
@@ -53,3 +54,16 @@ def print_summary(summary: JsonObject) -> None:
             f"only the newest runs were counted, down to pos:{ended['countedTo']};"
             " give a shorter range"
         )
+
+
+def _agents(ended: Item) -> list[Item]:
+    """Return ends, tokens and cost of each agent, the most expensive first."""
+    used: dict[str, Item] = {usage["agentId"]: usage for usage in ended.get("usageByAgent") or ()}
+    statuses: Item = ended.get("statusesByAgent") or {}
+    ends = {
+        agent: {"agentId": agent, "runs": sum(counts.values()), "statuses": counts}
+        for agent, counts in statuses.items()
+    }
+    return [
+        {**used.get(agent, {}), **ends.get(agent, {})} for agent in dict.fromkeys((*used, *ends))
+    ]

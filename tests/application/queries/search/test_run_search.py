@@ -151,6 +151,10 @@ async def test_totals_are_those_of_every_position(
                 runs=len(runs),
                 statuses=Counter(map(status_of, runs)),
                 agents=Counter(run.agent_id for run in runs if run.agent_id is not None),
+                statuses_by_agent={
+                    agent: Counter(status_of(run) for run in runs if run.agent_id == agent)
+                    for agent in {run.agent_id for run in runs} - {None}
+                },
                 rules=Counter(run.refusal.rule for run in runs if run.refusal is not None),
                 input_tokens=0,
                 output_tokens=0,

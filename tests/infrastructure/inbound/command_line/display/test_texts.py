@@ -10,6 +10,7 @@ from rich.cells import cell_len
 
 from infrastructure.inbound.command_line.display.plain_text import printable_block, printable_line
 from infrastructure.inbound.command_line.display.session_tree import ASCII, tree_lines
+from infrastructure.inbound.command_line.display.summary import print_summary
 from infrastructure.inbound.command_line.display.tables import TableColumn, table_lines, value_of
 from infrastructure.inbound.command_line.display.times import (
     format_duration,
@@ -41,6 +42,19 @@ def test_elastic_column_alone_is_cut() -> None:
     narrow = shown((1, "session-created", "x" * 50), cells_max=10)
     assert narrow[1] == "1  session-created  xxxxxxx…"
     assert shown((1, "done", "x" * 150))[1].endswith("x" * 150)
+
+
+def test_summary_shows_ends_of_each_agent(capsys: pytest.CaptureFixture[str]) -> None:
+    used = {"agentId": "writer", "inputTokens": 7, "outputTokens": 3, "estimatedCostUsd": 0.5}
+    statuses = {"idle": {"refused": 2}, "writer": {"done": 1, "failed": 1}}
+    print_summary({"ended": {"statusesByAgent": statuses, "usageByAgent": [used]}})
+    _, heading, header, *rows = capsys.readouterr().out.splitlines()
+    assert heading == "by agent:"
+    assert header.split()[:3] == ["AGENT", "RUNS", "ENDED"]
+    assert [row.split() for row in rows] == [
+        ["writer", "2", "done=1", "failed=1", "7", "3", "$0.5"],
+        ["idle", "2", "refused=2"],
+    ]
 
 
 def test_wide_letters_take_two_cells() -> None:

@@ -439,6 +439,7 @@ export interface LiveRunsView {
   usageByAgent: AgentUsageView[]
   runningNotSummed: number
   cut: boolean
+  runsCut: boolean
   parkedCut: boolean
 }
 
@@ -918,6 +919,7 @@ export interface RunTotalsView {
   unpricedModels: number
   statuses: Record<string, number>
   agents: Record<string, number>
+  statusesByAgent: Record<string, Record<string, number>>
   rules: Record<string, number>
   usageByAgent: AgentUsageView[]
   usageByDay: DailyUsageView[]

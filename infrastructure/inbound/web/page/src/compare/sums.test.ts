@@ -3,18 +3,40 @@ import { expect, test } from 'vitest'
 import type { RunTotalsView } from '../api/shapes'
 import { endedIn, sorted, spawnedIn, sumsByAgent } from './sums'
 
-const totals = (agents: Record<string, number>, usageByAgent: Partial<RunTotalsView['usageByAgent'][number]>[] = []): RunTotalsView =>
-  ({ agents, usageByAgent }) as RunTotalsView
+type Statuses = RunTotalsView['statusesByAgent']
+
+/** `unnamed` are refused runs that named no valid agent. */
+function totals(statusesByAgent: Statuses, usageByAgent: Partial<RunTotalsView['usageByAgent'][number]>[] = [], unnamed = 0): RunTotalsView {
+  const statuses: Record<string, number> = unnamed > 0 ? { refused: unnamed } : {}
+  const agents: Record<string, number> = {}
+  for (const [agent, counts] of Object.entries(statusesByAgent)) {
+    for (const [status, runs] of Object.entries(counts)) {
+      agents[agent] = (agents[agent] ?? 0) + runs
+      statuses[status] = (statuses[status] ?? 0) + runs
+    }
+  }
+  const runs = Object.values(statuses).reduce((sum, of) => sum + of, 0)
+  return { runs, statuses, agents, statusesByAgent, usageByAgent } as RunTotalsView
+}
 
 test('an agent that cost the most is first, and one that only spawned is there, too', () => {
-  const spawned = totals({ writer: 3, idle: 1 })
-  const ended = totals({ writer: 2, summer: 9 }, [
+  const spawned = totals({ writer: { running: 3 }, idle: { queued: 1 } })
+  const ended = totals({ writer: { done: 1, failed: 1 }, summer: { done: 8, timeout: 1 } }, [
     { agentId: 'writer', inputTokens: 10, outputTokens: 2, estimatedCostUsd: 0.5 },
     { agentId: 'summer', inputTokens: 900, outputTokens: 90, estimatedCostUsd: null },
   ])
-  expect(sumsByAgent(spawned, ended).map(({ agentId, spawned: begun, ended: over }) => [agentId, begun, over])).toEqual([
-    ['writer', 3, 2], ['summer', 0, 9], ['idle', 1, 0],
+  expect(sumsByAgent(spawned, ended).map(({ agentId, spawned: begun, statuses }) => [agentId, begun, statuses])).toEqual([
+    ['writer', 3, { done: 1, failed: 1 }], ['summer', 0, { done: 8, timeout: 1 }], ['idle', 1, {}],
   ])
+})
+
+test('the last row has the runs of no agent, so that each column sums to its figure', () => {
+  const both = totals({ writer: { done: 2, refused: 1 } }, [], 3)
+  expect(sumsByAgent(both, both)).toMatchObject([
+    { agentId: 'writer', spawned: 3, statuses: { done: 2, refused: 1 } },
+    { agentId: null, spawned: 3, statuses: { refused: 3 } },
+  ])
+  expect(sumsByAgent(both, both)[1]!.statuses).toEqual({ refused: 3 })
 })
 
 test('links have both ends of the range and what it is about', () => {

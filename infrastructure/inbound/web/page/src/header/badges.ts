@@ -2,7 +2,7 @@
 
 import type { LiveRunsView } from '../api/shapes'
 import type { View } from '../moment/address'
-import { areRunsCut, atLeast, type LiveCounts } from '../parts/live_counts'
+import { atLeast } from '../parts/live_counts'
 
 export interface Badge {
   text: string
@@ -13,17 +13,16 @@ export interface Badge {
   filters?: [string, string][]
 }
 
-type Counts = LiveCounts & Pick<LiveRunsView, 'parkedAnnouncements'>
+type Counts = Pick<LiveRunsView, 'running' | 'queued' | 'parkedAnnouncements' | 'runsCut' | 'parkedCut'>
 
 /** Return the badges of the views for what is going on at a moment; none for what does not. */
 export function badgesOf(counts: Counts, isLive: boolean): Partial<Record<View, Badge>> {
-  const { running, queued, parkedAnnouncements: parked, parkedCut: cut } = counts
-  const isCut = areRunsCut(counts)
+  const { running, queued, parkedAnnouncements: parked, runsCut, parkedCut } = counts
   const when = isLive ? 'now' : 'at this moment'
   return {
-    ...(running > 0 ? { runs: { text: short(running), meaning: `${atLeast(running, isCut)} running ${when}` } } : {}),
-    ...(queued > 0 ? { lanes: { text: short(queued), meaning: `${atLeast(queued, isCut)} queued ${when}` } } : {}),
-    ...(parked > 0 ? { announcements: { text: `${parked}${cut ? '+' : ''}`, meaning: `${atLeast(parked, cut)} parked`, isBad: true, filters: [['state', 'parked']] } } : {}),
+    ...(running > 0 ? { runs: { text: short(running), meaning: `${atLeast(running, runsCut)} running ${when}` } } : {}),
+    ...(queued > 0 ? { lanes: { text: short(queued), meaning: `${atLeast(queued, runsCut)} queued ${when}` } } : {}),
+    ...(parked > 0 ? { announcements: { text: `${parked}${parkedCut ? '+' : ''}`, meaning: `${atLeast(parked, parkedCut)} parked`, isBad: true, filters: [['state', 'parked']] } } : {}),
   }
 }
 

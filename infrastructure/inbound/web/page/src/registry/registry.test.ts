@@ -6,7 +6,7 @@ import { headLine } from './sums'
 import { readViews, writeViews } from './saved'
 
 const NOTHING: RunTotalsView = {
-  runs: 0, inputTokens: 0, outputTokens: 0, estimatedCostUsd: null, models: 0, unpricedModels: 0, statuses: {}, agents: {}, rules: {}, usageByAgent: [], usageByDay: [], runningNotSummed: 0, countedTo: null,
+  runs: 0, inputTokens: 0, outputTokens: 0, estimatedCostUsd: null, models: 0, unpricedModels: 0, statuses: {}, agents: {}, statusesByAgent: {}, rules: {}, usageByAgent: [], usageByDay: [], runningNotSummed: 0, countedTo: null,
 }
 
 test.each<[Partial<RunTotalsView>, string, string]>([
