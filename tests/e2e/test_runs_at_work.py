@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.servers.databases import Databases
-from tests.support.servers.narrators import narrate, narrating, said
+from tests.support.servers.narrators import heard, narrate, narrating, said
 from tests.support.servers.server import Server, serving
 from tests.support.waiting import wait_for
 
@@ -76,12 +76,11 @@ def test_transcript_at_the_start_holds_the_task(server: Server) -> None:
 def test_entries_bear_their_own_times(server: Server, ends: bool) -> None:
     pause = 0.2
     wait = {} if ends else {"await": "times.go"}
-    run_id = narrate(
-        server, said("first") | {"pause": pause}, said("second"), {"note": f"told-{ends}"} | wait
-    )
-    server.note(f"told-{ends}")
+    run_id = narrate(server, said("first") | {"pause": pause}, said("second"), wait)
     if ends:
         server.run(run_id, "ended")
+    else:
+        heard(server, run_id, said("second"))
     _, first, second = instants(server.transcript(run_id))
     assert (second - first).total_seconds() > pause * 0.8
     server.touch("times.go")
@@ -161,10 +160,10 @@ def test_stream_has_every_entry_and_the_end(server: Server) -> None:
 def test_run_at_work_shows_usage_progress_and_time(server: Server) -> None:
     progress = {"say": {"type": "progress", "text": "half way"}}
     run_id = narrate(server,
-        usage(1_000_000, 10), progress, {"note": "spent", "await": "spend.more"},
-        usage(0, 90), {"note": "spent more", "await": "spend.go"},
+        usage(1_000_000, 10), progress, {"await": "spend.more"},
+        usage(0, 90), {"await": "spend.go"},
     )  # fmt: skip
-    server.note("spent")
+    heard(server, run_id, progress)
     first = server.http.get(f"/v1/runs/{run_id}")
     run = first.json()
     assert (run["status"], run["transcriptEntries"]) == ("running", 3)
@@ -177,7 +176,7 @@ def test_run_at_work_shows_usage_progress_and_time(server: Server) -> None:
     known = {"If-None-Match": first.headers["ETag"]}
     assert server.http.get(f"/v1/runs/{run_id}", headers=known).status_code == 304
     server.touch("spend.more")
-    server.note("spent more")
+    heard(server, run_id, usage(0, 90))
     again = server.http.get(f"/v1/runs/{run_id}", headers=known)
     later = again.json()
     assert later["usage"]["outputTokens"] == 100

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.support.servers.narrators import entry, narrate, said
+from tests.support.servers.narrators import entry, heard, narrate, said
 from tests.support.servers.server import Server
 from tests.support.waiting import wait_for
 
@@ -20,9 +20,12 @@ def seconds(page: Page, words: str) -> float:
 
 
 def held(server: Server, name: str, *steps: dict[str, Any]) -> str:
-    """Return a run that has done these steps, and goes on when `<name>.end` is touched."""
-    run_id = narrate(server, *steps, {"note": name, "await": f"{name}.end"}, label=name)
-    server.note(name)
+    """Return a run that has done these steps, and goes on when `<name>.end` is touched.
+
+    The last step sends an entry, which the server has then: later moments include it.
+    """
+    run_id = narrate(server, *steps, {"await": f"{name}.end"}, label=name)
+    heard(server, run_id, steps[-1])
     return run_id
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from tests.support.servers.child_programs import ASK, AWAIT_FILE, WAIT_SECONDS_MAX
 from tests.support.servers.configurations import agent, configuration, python
 from tests.support.servers.server import Server
+from tests.support.waiting import wait_for
 
 # A task is a list of steps: {"say": an entry}, {"spawn": a body}, {"note": name}, {"await": name},
 # {"pause": seconds}. A spawn's answer is noted under the name of its step.
@@ -54,6 +55,21 @@ def narrating(folder: Path) -> dict[str, Any]:
 def narrate(server: Server, *steps: dict[str, Any], **body: Any) -> str:
     """Spawn a run that does these steps. Return its id."""
     return server.accepted(task=json.dumps(steps), **body)
+
+
+def heard(server: Server, run_id: str, step: dict[str, Any]) -> None:
+    """Wait until the entry of this step is the last one in the run's transcript.
+
+    A child's note can be there before the server has read what the child printed.
+    """
+    body = dict(step["say"])
+    kind = body.pop("type")
+
+    def is_last() -> bool:
+        last = server.transcript(run_id, last=1)
+        return [item["kind"] for item in last] == [kind] and body.items() <= last[0]["body"].items()
+
+    wait_for(f"the entry {step}", is_last)
 
 
 def entry(kind: str, **body: Any) -> dict[str, Any]:
