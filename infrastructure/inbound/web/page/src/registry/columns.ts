@@ -23,7 +23,7 @@ export const COLUMNS: readonly RunColumn[] = [
   { id: 'elapsed', name: 'Elapsed', width: '6rem', isDefault: true },
   { id: 'tokens', name: 'Tokens', width: '5rem', isDefault: true },
   { id: 'cost', name: 'Cost', width: '5rem', isDefault: true },
-  { id: 'rule', name: 'Rule', width: 'minmax(6rem, 10rem)', isDefault: false },
+  { id: 'rule', name: 'Rule', width: 'minmax(6rem, 12rem)', isDefault: false },
   { id: 'created', name: 'Created', width: '11rem', order: 'descending', isDefault: true },
   { id: 'ended', name: 'Ended', width: '11rem', isDefault: false },
   { id: 'run', name: 'Run', width: '5.5rem', isDefault: false },
