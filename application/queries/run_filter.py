@@ -153,7 +153,6 @@ IS_OVER = RunCondition("stage", "any of", tuple(sorted(OVER)))
 
 AgentId = Annotated[str, Field(min_length=1, max_length=64)]
 Label = Annotated[str, Field(min_length=1, max_length=TEXT_CHARACTERS_MAX)]
-LabelPrefix = Annotated[str, Field(max_length=TEXT_CHARACTERS_MAX)]
 
 
 class RunFilter(Parameters):
@@ -232,7 +231,7 @@ class RunFilter(Parameters):
         description="Exact depth. Requires `requester`, `tree` or `rule`.",
     )
     label_prefixes: Annotated[
-        tuple[LabelPrefix, ...], ColumnFilter("label", "begins with", needs_family=True)
+        tuple[Label, ...], ColumnFilter("label", "begins with", needs_family=True)
     ] = Field(
         (),
         alias="labelPrefix",

@@ -39,7 +39,7 @@ from application.queries.paging import (
 )
 from application.queries.run_filter import (
     ColumnFilter,
-    LabelPrefix,
+    Label,
     RunFilter,
     has_family,
     narrow_to_tree,
@@ -243,12 +243,10 @@ class ListRuns(ReadAsOf, Page, RunFilter):
             " show."
         ),
     )
-    label_prefixes: Annotated[tuple[LabelPrefix, ...], ColumnFilter("label", "begins with")] = (
-        Field(
-            (),
-            alias="labelPrefix",
-            description="Only runs whose label starts with this text (repeatable).",
-        )
+    label_prefixes: Annotated[tuple[Label, ...], ColumnFilter("label", "begins with")] = Field(
+        (),
+        alias="labelPrefix",
+        description="Only runs whose label starts with this text (repeatable).",
     )
     cause: str | None = Field(
         None,

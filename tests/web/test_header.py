@@ -72,7 +72,7 @@ def test_titles_and_focus_follow_the_view(window: Page, storm: Storm) -> None:
     keys.press("g", "r")
     expect(window.get_by_role("heading", name="Runs")).to_be_focused()
     # The label of a run may be the beginning of others.
-    first = server.get("/v1/runs", label=run["label"], limit=1)["items"][0]["label"]
+    first = server.get("/v1/runs", labelPrefix=run["label"], limit=1)["items"][0]["label"]
     window.goto(f"/ui/runs?label={run['label']}")
     expect(window.get_by_role("row").nth(1)).to_contain_text(first)
     keys.press("j", "Enter")
