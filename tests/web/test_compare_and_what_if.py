@@ -100,7 +100,7 @@ def test_changes_since_sums_up_a_range_with_the_lists_behind(window: Page, storm
     expect(refused).to_contain_text(f"{len(record.refused)} refused")
     bounds = f"endedSince=pos:{start - 1}&endedUntil=pos:{end}"
     expect(refused).to_have_attribute("href", f"/ui/runs?status=refused&{bounds}")
-    rule = window.get_by_role("region", name="Refused, by rule").get_by_role("link", name=RULE_NAME)
+    rule = window.get_by_role("region", name="Refusals by rule").get_by_role("link", name=RULE_NAME)
     expect(rule).to_have_attribute("href", f"/ui/runs?status=refused&rule={RULE}&{bounds}")
     spawned = server.http.get(
         "/v1/runs", params={"since": f"pos:{start - 1}", "until": f"pos:{end}", "totals": True}

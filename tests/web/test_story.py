@@ -78,7 +78,7 @@ def test_the_page_alone_leads_to_the_wrong_configuration_and_what_it_did(
     expect(window.get_by_text(f"Refused, {RULE_NAME}")).to_be_visible()
     refusal = window.get_by_role("region", name="Refusal")
     expect(refusal).to_contain_text("writer")
-    expect(refusal).to_contain_text(f"under configuration {WRONG_REVISION}.")
+    expect(refusal).to_contain_text(f"under revision {WRONG_REVISION}.")
     picture(window, folder, "run")
     # The differences of that configuration from the one before it.
     window.get_by_role("button", name="Back to live").click()

@@ -58,7 +58,7 @@ describe('a moment in writing', () => {
 
 test.each([
   ['2026-11-28T00:00:00Z', 'UTC', '2026-11-28 00:00'], ['2026-11-28T00:00:00Z', 'Asia/Tokyo', '2026-11-28 09:00'], ['2026-11-28T08:15:30.250+01:00', 'UTC', '2026-11-28 07:15:30'],
-  ['yesterday 18:00', 'UTC', 'yesterday 18:00'], ['1h', 'UTC', '1h'], ['pos:12', 'UTC', 'pos:12'], ['2026-13-41T09:00:00Z', 'UTC', '2026-13-41T09:00:00Z'], ['', 'UTC', ''],
+  ['yesterday 18:00', 'UTC', 'yesterday 18:00'], ['1h', 'UTC', '1h'], ['pos:1200', 'UTC', 'position 1,200'], ['pos:0', 'UTC', 'the beginning'], ['2026-13-41T09:00:00Z', 'UTC', '2026-13-41T09:00:00Z'], ['', 'UTC', ''],
 ])('an address has %s, a field in %s has %s', (text, timeZone, written) => {
   expect(writtenMoment(text, timeZone)).toBe(written)
 })

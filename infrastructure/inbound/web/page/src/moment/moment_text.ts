@@ -58,8 +58,9 @@ export function readMoment(text: string, { now, timeZone, head }: MomentContext)
   return { at: null, problem: notUnderstood(text.trim(), now, timeZone) }
 }
 
-/** Return a moment of the address as people write it: an instant as `2026-11-28 18:00` of the zone, anything else as it is. */
+/** Return a moment of the address as people write it: an instant as `2026-11-28 18:00` of the zone, a position in words, anything else as it is. */
 export function writtenMoment(text: string, timeZone: string): string {
+  if (/^pos:\d+$/.test(text)) return text === 'pos:0' ? 'the beginning' : `position ${count(Number(text.slice(4)))}`
   const instant = INSTANT.test(text) ? Date.parse(text.replace(' ', 'T')) : NaN
   return Number.isNaN(instant) ? text : dateAndTime(instant, timeZone).replace(/:00$/, '')
 }

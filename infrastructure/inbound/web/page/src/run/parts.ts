@@ -34,6 +34,6 @@ export function originOf(source: string, run: Pick<Answers['getRun'], 'runId' | 
     case 'script': case 'attachments': return ofRun('the history', 'history')
     case 'sharedContext': return ofRun('the shared context', 'shared')
     case 'preamble': case 'fork': return { name: 'the requester', view: 'tree', id: run.requesterSessionKey, filters: [] }
-    default: return { name: `configuration ${run.configRevision}`, view: 'configuration', id: null, filters: [['revision', String(run.configRevision)]] }
+    default: return { name: `revision ${run.configRevision}`, view: 'configuration', id: null, filters: [['revision', String(run.configRevision)]] }
   }
 }

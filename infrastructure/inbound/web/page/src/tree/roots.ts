@@ -8,7 +8,6 @@ export interface Root {
   /** Runs that are not over. */
   active: number
   running: number
-  /** Runs that failed or timed out. */
   failed: number
   refused: number
   /** Runs that have ended; with each of them the cost may grow. */
@@ -32,7 +31,7 @@ export function rootsOf(bars: RunBarView[]): Root[] {
     }
     root.runs += 1
     if (bar.status === 'running') root.running += 1
-    if (bar.status === 'failed' || bar.status === 'timeout') root.failed += 1
+    if (bar.status === 'failed') root.failed += 1
     if (bar.status === 'refused') root.refused += 1
     else if (bar.outcome === null) root.active += 1
     else root.ended += 1
@@ -43,4 +42,10 @@ export function rootsOf(bars: RunBarView[]): Root[] {
     }
   }
   return [...roots.values()].sort((one, other) => Number(other.active > 0) - Number(one.active > 0) || other.lastPosition - one.lastPosition)
+}
+
+/** Return the roots in the order of these keys, and those without a key last. */
+export function inOrder(roots: Root[], keys: string[]): Root[] {
+  const places = new Map(keys.map((key, place) => [key, place]))
+  return [...roots].sort((one, other) => (places.get(one.sessionKey) ?? keys.length) - (places.get(other.sessionKey) ?? keys.length))
 }

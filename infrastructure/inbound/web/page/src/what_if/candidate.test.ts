@@ -77,6 +77,8 @@ describe('a part of the name of a setting', () => {
     ['active children', [`${above}/maxChildrenPerAgent`]],
     ['allowAgents', ['/agents/list/0/subagents/allowAgents', `${above}/allowAgents`]],
     ['list/0/sub', ['/agents/list/0/subagents/allowAgents']],
+    ['agents.list[0].subagents.allowAgents', ['/agents/list/0/subagents/allowAgents']],
+    ['spawned of main', ['/agents/list/0/subagents/allowAgents']],
     ['nothing', []],
     [' ', []],
   ])('%s', (text, pointers) => {
@@ -89,6 +91,6 @@ describe('a part of the name of a setting', () => {
   })
 
   test('is no path, and the example is whole', () => {
-    expect(settingProblem('maxChildren', '1')).toBe('Write the setting as a path, for example /agents/defaults/subagents/maxChildrenPerAgent')
+    expect(settingProblem('maxChildren', '1')).toBe('No setting has “maxChildren” in its name. A path such as /agents/defaults/subagents/maxChildrenPerAgent names any setting.')
   })
 })

@@ -3,6 +3,7 @@
 
 import { isLongNumber, readJson } from '../api/json'
 import type { RuleView } from '../api/shapes'
+import { visible } from '../parts/text'
 
 export interface Setting {
   pointer: string
@@ -28,7 +29,7 @@ export interface PlacedProblem {
 
 /** What is wrong with a value that is to be set; null when nothing is. */
 export function settingProblem(pointer: string, text: string): string | null {
-  if (!pointer.startsWith('/')) return `Write the setting as a path, for example ${EXAMPLE}`
+  if (!pointer.startsWith('/')) return `No setting has “${visible(pointer)}” in its name. A path such as ${EXAMPLE} names any setting.`
   if (/~(?![01])/.test(pointer)) return 'In a path write ~0 for ~, and ~1 for / within a name.'
   try {
     JSON.parse(text)
@@ -73,12 +74,17 @@ const lastName = (pointer: string): string => pointer.slice(pointer.lastIndexOf(
 export function offeredSettings(content: unknown): OfferedSetting[] {
   const canAdd = valueAt(content, SUBAGENTS) !== undefined
   const pointers = new Set([...pointersOf(content, OFFERED_MAX), ...(canAdd ? Object.keys(MEANINGS).map((name) => `${SUBAGENTS}/${name}`) : [])])
-  return [...pointers].filter(Boolean).map((pointer) => ({ pointer, meaning: MEANINGS[lastName(pointer)] ?? '' }))
+  return [...pointers].filter(Boolean).map((pointer) => {
+    const agent = /^\/agents\/list\/\d+(?=\/)/.exec(pointer)?.[0]
+    const id = agent === undefined ? undefined : valueAt(content, `${agent}/id`)
+    return { pointer, meaning: [MEANINGS[lastName(pointer)], typeof id === 'string' ? `of ${id}` : undefined].filter(Boolean).join(' ') }
+  })
 }
 
 /** Return the settings with this name; if there are none, those whose name contains the text; else, those whose path or meaning does. */
 export function fitting(offered: readonly OfferedSetting[], text: string): string[] {
-  const wanted = text.trim().toLowerCase()
+  // As decisions name settings: agents.list[0].subagents.allowAgents.
+  const wanted = text.trim().toLowerCase().replace(/\[(\d+)\]/g, '/$1').replaceAll('.', '/')
   if (wanted === '') return []
   const tests: ((one: OfferedSetting) => boolean)[] = [
     ({ pointer }) => lastName(pointer).toLowerCase() === wanted,
