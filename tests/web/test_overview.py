@@ -137,6 +137,20 @@ def figure(page: Page, name: str) -> Locator:
     return card(page, "Since midnight").get_by_role("link", name=re.compile(f" {name}\\b"))
 
 
+BROKEN_WORDS = """all => all.flatMap(one => {
+  const words = []
+  const walker = document.createTreeWalker(one, NodeFilter.SHOW_TEXT)
+  for (let node = walker.nextNode(); node; node = walker.nextNode())
+    for (const { 0: word, index } of node.data.matchAll(/\\S+/g)) {
+      const range = document.createRange()
+      range.setStart(node, index)
+      range.setEnd(node, index + word.length)
+      if (new Set([...range.getClientRects()].map(box => box.top)).size > 1) words.push(word)
+    }
+  return words
+})"""
+
+
 def is_in_lines(elements: Locator, lines: int) -> bool:
     """Return True if the elements stand on this number of lines; False while one is drawn anew."""
     boxes = [one.bounding_box() for one in elements.all()]
@@ -287,11 +301,12 @@ def test_running_run_is_followed_and_stopped(window: Page, day: Day) -> None:
     assert failures.bounding_box() == place, "what is below has its place"
     assert day.server.run(day.running[2], "ended")["status"] == "stopped"
     expect(figure(window, "stopped")).to_be_visible()
-    for width, lines in ((1024, 1), (720, 1), (390, 2)):
+    for width, lines in ((1024, 1), (720, 1), (660, 1), (390, 2)):
         window.set_viewport_size({"width": width, "height": 844})
         figures = card(window, "Since midnight").locator(".one")
         wait_for(f"{lines} lines at {width} px", partial(is_in_lines, figures, lines))
         assert cut_texts(window) == []
+        assert figures.evaluate_all(BROKEN_WORDS) == []
 
 
 def test_past_is_as_of_its_moment(window: Page, day: Day) -> None:
