@@ -139,8 +139,6 @@ def test_time_bar_says_and_shows_what_is_pointed_at(window: Page, storm: Storm) 
     box = slider.bounding_box()
     assert box is not None
     late = (box["x"] + box["width"] * 0.9, box["y"] + box["height"] / 2)
-    with window.expect_response("**/v1/events/histogram?*"):
-        window.reload()
     window.mouse.move(*late)
     expect(window.get_by_text(re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d.* · "))).to_be_visible()
     window.mouse.down()

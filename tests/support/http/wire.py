@@ -1,8 +1,10 @@
 """HTTP by hand: requests that no client library would send, and callers that disconnect."""
 
 import socket
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from email.message import Message
 from http.client import HTTPResponse
 from urllib.parse import urlsplit
@@ -63,22 +65,26 @@ def head(
 def exchange(url: str, *sent: bytes) -> httpx2.Response:
     """Send these bytes and read one answer. A server may answer before it has read all."""
     with Authority.of(url).connect() as connection:
+        began = time.monotonic()
         try:
             for part in sent:
                 connection.sendall(part)
         except (BrokenPipeError, ConnectionResetError):
             pass
-        return answer_on(connection)
+        return answer_on(connection, began)
 
 
-def answer_on(connection: socket.socket) -> httpx2.Response:
-    """Return the next response on a connection."""
+def answer_on(connection: socket.socket, began: float | None = None) -> httpx2.Response:
+    """Return the next response on a connection, to a request that began then or now."""
+    since = time.monotonic() if began is None else began
     response = HTTPResponse(connection)
     try:
         response.begin()
-        return httpx2.Response(
+        answer = httpx2.Response(
             response.status, headers=_pairs(response.headers), content=response.read()
         )
+        answer.elapsed = timedelta(seconds=time.monotonic() - since)
+        return answer
     finally:
         response.close()
 
