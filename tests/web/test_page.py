@@ -364,6 +364,35 @@ def test_behind_the_end_of_the_log_each_event_comes_once(window: Page, storm: St
 
 
 @pytest.mark.nightly
+def test_view_whose_script_is_missing_says_how_to_get_it(browser: Browser, storm: Storm) -> None:
+    server, _ = storm
+    watched = watched_context(browser, server.url, token=server.token, refusals=(404,))
+    with watched as (context, _):
+        page = context.new_page()
+        scripts = "**/assets/other_views-*.js"
+        page.route(scripts, lambda route: route.fulfill(status=404))
+        page.goto("/ui/lanes")
+        alert = page.get_by_role("alert")
+        expect(alert).to_contain_text("This view could not be loaded")
+        # What came with the page is there.
+        page.get_by_role("link", name="Runs").click()
+        expect(page.get_by_role("row").nth(1)).to_be_visible()
+        expect(alert).to_have_count(0)
+        page.get_by_role("link", name="Lanes").click()
+        page.unroute(scripts)
+        alert.get_by_role("button", name="Load the page again").click()
+        expect(page.get_by_text("No runs are running or queued.")).to_be_visible()
+        expect(alert).to_have_count(0)
+
+
+def test_address_of_the_past_asks_for_its_list_once(window: Page) -> None:
+    asked = []
+    window.on("request", lambda request: asked.append(request.url))
+    window.goto("/ui/runs?at=pos:40")
+    expect(window.get_by_text(re.compile(r"^\d+ runs"))).to_be_visible()
+    assert len([url for url in asked if "/v1/runs?limit=" in url]) == 1
+
+
 def test_a_key_right_behind_a_dialog_that_closes_is_taken(window: Page) -> None:
     window.goto("/ui/runs")
     expect(window.get_by_role("row").nth(1)).to_be_visible()

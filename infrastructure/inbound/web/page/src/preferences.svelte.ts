@@ -1,5 +1,7 @@
 // Settings of this browser: color theme, time zone, and range of the time bar.
 
+import { LOCAL, UTC } from './moment/zone'
+
 export const THEMES = ['system', 'light', 'dark'] as const
 export type Theme = (typeof THEMES)[number]
 export const ZONES = ['local', 'utc'] as const
@@ -8,9 +10,6 @@ export type Zone = (typeof ZONES)[number]
 /** How much of the log the time bar shows, counted back from its last event. */
 export const RANGES = ['all', '7d', '24h', '1h'] as const
 export type Range = (typeof RANGES)[number]
-
-/** IANA name of the browser's time zone. */
-export const LOCAL_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone
 
 const THEME_KEY = 'spawnlog.theme'
 const ZONE_KEY = 'spawnlog.zone'
@@ -68,9 +67,9 @@ class Preferences {
     localStorage.setItem(RANGE_KEY, range)
   }
 
-  /** IANA name of the time zone in which times are shown and read. */
+  /** The time zone in which times are shown and read. */
   get timeZone(): string {
-    return this.#zone === 'utc' ? 'UTC' : LOCAL_ZONE
+    return this.#zone === 'utc' ? UTC : LOCAL
   }
 
   #applyTheme(): void {

@@ -37,11 +37,15 @@ export function readAddress(path: string, query: string): Address {
   }
 }
 
+/** Moments that stand in an address as they are. A table has many links with such a moment and no filters. */
+const PLAIN = /^[\w.:-]+$/
+
 export function writeAddress(address: Address): string {
+  const path = ROOT + address.view + (address.id === null ? '' : `/${encodeURIComponent(address.id)}`)
+  if (address.filters.length === 0 && (address.at === null || PLAIN.test(address.at))) return address.at === null ? path : `${path}?at=${address.at}`
   const query = new URLSearchParams()
   if (address.at !== null) query.append('at', address.at)
   for (const [key, value] of address.filters) query.append(key, value)
-  const path = ROOT + address.view + (address.id === null ? '' : `/${encodeURIComponent(address.id)}`)
   const text = query.toString().replaceAll('%3A', ':')
   return text ? `${path}?${text}` : path
 }

@@ -81,10 +81,10 @@ export class Asked<Of extends ReadOperation, Given extends Parameters[Of] = Para
     return this.#asked === this.#answered
   }
 
-  /** Return true if the answer is as of the last known position. */
+  /** Return true if the answer is as of the last known position, or as of one that never changes. */
   #isNewest(key: string): boolean {
-    const isAnswered = key === this.#answered && this.problem === null
-    return isAnswered && moment.isLive && moment.head > 0 && this.position >= moment.head
+    if (key !== this.#answered || this.problem !== null) return false
+    return moment.isLive ? moment.head > 0 && this.position >= moment.head : this.#isAsOf && moment.isForever
   }
 
   #ask(parameters: Parameters[Of], key: string, isTurn = false): void {

@@ -90,7 +90,9 @@ class Moment {
    * function that ends it. */
   start(runId: string | null): () => void {
     // The user may have gone back or forward before signing in.
-    this.address = readAddress(location.pathname, location.search)
+    const now = readAddress(location.pathname, location.search)
+    // The same address as another object would make all views ask again.
+    if (writeAddress(now) !== writeAddress(untrack(() => this.address))) this.address = now
     const onPop = (): void => {
       this.address = readAddress(location.pathname, location.search)
     }

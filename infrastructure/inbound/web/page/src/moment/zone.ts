@@ -1,4 +1,5 @@
 // Wall-clock times of a time zone: how an instant reads there, and which instant a time on the wall is.
+// A time zone is that of the browser, UTC, or any other by its IANA name.
 
 const DAY_MS = 86_400_000
 
@@ -11,6 +12,10 @@ export interface WallTime {
   minute: number
   second: number
 }
+
+/** The time zone of the browser. Its IANA name is asked for where it is shown: that takes long the first time. */
+export const LOCAL = 'local'
+export const UTC = 'UTC'
 
 const formats = new Map<string, Intl.DateTimeFormat>()
 
@@ -27,9 +32,21 @@ function format(timeZone: string): Intl.DateTimeFormat {
 
 /** Return what a clock in the zone shows at an instant (milliseconds since 1970). */
 export function wallTime(instant: number, timeZone: string): WallTime {
+  if (timeZone === LOCAL || timeZone === UTC) return ownWallTime(new Date(instant), timeZone === UTC)
   // `3/1/2026, 09:00:00`: its parts one by one take ten times as long.
   const [month = NaN, day = NaN, year = NaN, hour = NaN, minute = NaN, second = NaN] = (format(timeZone).format(instant).match(/\d+/g) ?? []).map(Number)
   return { year, month, day, hour, minute, second }
+}
+
+function ownWallTime(at: Date, isUtc: boolean): WallTime {
+  return isUtc
+    ? { year: at.getUTCFullYear(), month: at.getUTCMonth() + 1, day: at.getUTCDate(), hour: at.getUTCHours(), minute: at.getUTCMinutes(), second: at.getUTCSeconds() }
+    : { year: at.getFullYear(), month: at.getMonth() + 1, day: at.getDate(), hour: at.getHours(), minute: at.getMinutes(), second: at.getSeconds() }
+}
+
+/** Return the name of a time zone as people know it: `Europe/Berlin`. */
+export function zoneName(timeZone: string): string {
+  return timeZone === LOCAL ? Intl.DateTimeFormat().resolvedOptions().timeZone : timeZone
 }
 
 /**

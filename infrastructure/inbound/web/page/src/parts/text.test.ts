@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { clockAfter, counted, cut, dollars, duration, millisecondsBetween, quoted, tokens, unpriced, visible } from './text'
+import { clockAfter, count, counted, cut, dollars, duration, millisecondsBetween, quoted, tokens, unpriced, visible } from './text'
 
 describe('a text of others', () => {
   test('shows what would hide in it or turn it round', () => {
@@ -34,6 +34,10 @@ test.each([[0, 'event', '0 events'], [1, 'newer event', '1 newer event'], [2_000
 
 test.each([['00.000900Z', '00.001100Z', 0], ['00Z', '01.999999Z', 1_999], ['00.999999Z', '02Z', 1_000]])('from %s to %s are %d ms', (from, to, took) => {
   expect(millisecondsBetween(`2026-03-01T09:00:${from}`, `2026-03-01T09:00:${to}`)).toBe(took)
+})
+
+test.each([[0, '0'], [999, '999'], [1_000, '1,000'], [-1_234_567, '-1,234,567'], [1e15, '1,000,000,000,000,000']])('%d reads as %s', (of, text) => {
+  expect(count(of)).toBe(text)
 })
 
 test.each([[0, '$0.00'], [0.00001, '<$0.0001'], [0.00274, '$0.0027'], [1.239, '$1.24'], [12_345.6, '$12,345.60']])(

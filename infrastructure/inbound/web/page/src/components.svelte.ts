@@ -1,0 +1,58 @@
+// The components of the views. Those of the first two come with the page, the others after them.
+
+import type { Component } from 'svelte'
+
+import type { View } from './moment/address'
+import Overview from './overview/Overview.svelte'
+import Registry from './registry/Registry.svelte'
+
+/** When the other views are loaded if nobody has opened one of them: the first view is there by then. */
+const LATER_MS = 1_000
+
+// A view of a single resource takes its `id`; other views take no property.
+// eslint-disable-next-line @typescript-eslint/no-explicit-any
+type Components = Partial<Record<View, Component<any>>>
+
+class LoadedViews {
+  /** Whether the other views could not be loaded: the server was away, or has another build of the page. */
+  isLost = $state(false)
+
+  #components = $state.raw<Components>({ overview: Overview, runs: Registry })
+  #loading: Promise<void> | null = null
+
+  /** Load the other views once nothing waits for it. Return a function that cancels this. */
+  loadLater(): () => void {
+    const timer = setTimeout(() => void this.#load(), LATER_MS)
+    return () => clearTimeout(timer)
+  }
+
+  /** Return the component of a view; null until it is loaded. */
+  of(view: View): Component<{ id: string }> | null {
+    return this.#components[view] ?? null
+  }
+
+  /** Load the component of a view, unless it is there. */
+  want(view: View): void {
+    if (this.#components[view] !== undefined) return
+    this.isLost = false
+    void this.#load()
+  }
+
+  #load(): Promise<void> {
+    this.#loading ??= this.#loadOnce()
+    return this.#loading
+  }
+
+  async #loadOnce(): Promise<void> {
+    try {
+      const others: Components = await import('./other_views')
+      this.#components = { ...this.#components, ...others }
+    } catch {
+      this.isLost = true
+      // The next view that is opened tries again.
+      this.#loading = null
+    }
+  }
+}
+
+export const loadedViews = new LoadedViews()
