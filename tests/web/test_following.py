@@ -50,7 +50,7 @@ def test_run_at_work_is_followed(page: Page, server: Server) -> None:
     server.touch("followed.go")
     expect(panel.get_by_text("the second", exact=True)).to_be_visible()
     server.touch("followed.on")
-    expect(panel.get_by_text("the third", exact=True)).to_be_visible(timeout=3_000)
+    expect(panel.get_by_text("the third", exact=True)).to_be_visible(timeout=5_000)
     expect(page.get_by_text(re.compile("^1,200 in, 34 out.* so far$"))).to_be_visible()
     expect(page.get_by_text("half of it", exact=True).first).to_be_visible()
     expect(panel.get_by_text("the first", exact=True)).to_have_count(1)

@@ -1,5 +1,6 @@
 """Overview and the spawn form: what runs, failed, was refused and waits, now and in the past."""
 
+import contextlib
 import json
 import re
 import time
@@ -12,12 +13,12 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, Request, Route, expect
+from playwright.sync_api import Browser, Error, Locator, Page, Request, Route, expect
 
 from tests.support.page.browser import (
     color,
-    drawn_colors,
     faults_for_a_screen_reader,
+    is_drawn,
     watched_context,
 )
 from tests.support.servers.configurations import agent
@@ -235,8 +236,9 @@ def test_arrows_walk_the_rows_of_the_cards(window: Page) -> None:
     window.goto("/ui/overview")
     expect(card(window, "Failures by cause").get_by_role("listitem").first).to_be_visible()
     expect(card(window, "Waiting").get_by_role("listitem").first).to_be_visible()
-    window.keyboard.press("ArrowDown")
     rows = card(window, "Running now").get_by_role("row")
+    expect(rows).to_have_count(SLOTS + 1)
+    window.keyboard.press("ArrowDown")
     expect(rows.nth(1).get_by_role("link")).to_be_focused()
     for _ in range(rows.count() - 1):
         window.keyboard.press("j")
@@ -368,7 +370,8 @@ def test_costs_of_several_days_are_drawn_and_said(window: Page) -> None:
         window.emulate_media(color_scheme=scheme)
         window.goto("/ui/overview?period=7d")
         expect(days).to_have_attribute("aria-valuetext", re.compile(r": \$\d.*, main \$"))
-        assert color(window, "shade-0") in drawn_colors(days.locator("canvas"))
+        shade = color(window, "shade-0")
+        wait_for(f"{scheme} days", partial(is_drawn, days.locator("canvas"), shade))
     today = days.get_attribute("aria-valuetext") or ""
     days.press("ArrowLeft")
     expect(days).not_to_have_attribute("aria-valuetext", today)
@@ -537,12 +540,19 @@ def test_waiting_leads_to_the_runs_that_it_does_not_list(browser: Browser, day: 
         expect(waiting.get_by_text("waits for the-0-of-many")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") == 390, "nothing is cut"
         held: list[Route] = []
-        page.route("**/v1/runs?status=waiting*", lambda route: held.append(route), times=1)
+        page.goto("/ui/lanes")
+        expect(page.get_by_role("heading", name="Lanes")).to_be_visible()
+        page.route("**/v1/runs?status=waiting*", lambda route: held.append(route))
         with page.expect_request("**/v1/runs?status=waiting*"):
-            page.reload()
+            page.goto("/ui/overview")
+        expect(heading).to_have_text(re.compile(r"Waiting \d+"))
         expect(more).to_have_count(0)
         kept = height_px(waiting)
-        held[0].continue_()
+        page.unroute("**/v1/runs?status=waiting*")
+        for route in held:
+            # The page may have given up an earlier one.
+            with contextlib.suppress(Error):
+                route.continue_()
         expect(more).to_be_visible()
         assert height_px(waiting) == pytest.approx(kept, abs=1), "runs have their place"
         waiting.get_by_role("link", name="Lanes").click()
@@ -562,8 +572,8 @@ def test_refusal_of_each_rule_names_its_last_run(window: Page, day: Day) -> None
     expect(last).to_be_visible()
     window.set_viewport_size({"width": 390, "height": 844})
     window.route("**/v1/runs?status=refused*", lambda _: None)
-    with window.expect_request("**/v1/runs?status=refused*"):
-        window.reload()
+    window.reload()
+    expect(refusals.get_by_role("listitem").last).to_be_visible()
     expect(last).to_have_count(0)
     kept = height_px(refusals)
     window.unroute("**/v1/runs?status=refused*")  # lets the request go on

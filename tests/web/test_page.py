@@ -82,7 +82,9 @@ def test_links_share_the_view_live_and_as_of_now(window: Page) -> None:
     window.goto("/ui/runs?status=refused")
     expect(window.get_by_role("row").nth(1)).to_contain_text(RULE_NAME)
     window.get_by_role("button", name=SAME).click()
-    live, frozen = window.get_by_role("dialog", name=SAME).get_by_role("link").all()
+    links = window.get_by_role("dialog", name=SAME).get_by_role("link")
+    expect(links).to_have_count(2)
+    live, frozen = links.all()
     assert live.get_attribute("href") == window.url
     frozen.click()
     expect(window).to_have_url(re.compile(r"/ui/runs\?at=pos:\d+&status=refused$"))

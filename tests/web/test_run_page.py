@@ -7,7 +7,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
-from tests.support.page.browser import faults_for_a_screen_reader, watched_context
+from tests.support.page.browser import (
+    faults_for_a_screen_reader,
+    resting_scroll,
+    watched_context,
+)
 from tests.support.servers.narrators import entry, narrate, said
 from tests.support.servers.server import Server
 from tests.support.tiers import nightly_but
@@ -43,11 +47,11 @@ def test_new_entries_leave_reader_where_he_is(page: Page, server: Server) -> Non
     page.get_by_role("button", name="Show from the beginning").click()
     expect(conversation.get_by_text("entry 0", exact=True)).to_be_in_viewport()
     expect(page.get_by_role("button", name="Newest entry")).to_be_visible()
-    top = page.evaluate("scrollY")
+    top = resting_scroll(page)
     server.touch("read.go")
     new = page.get_by_role("button", name="2 new entries")
     expect(new).to_be_visible()
-    assert page.evaluate("scrollY") == top
+    assert resting_scroll(page) == top
     new.click()
     expect(conversation.get_by_text("another one", exact=True)).to_be_in_viewport()
     server.touch("read.on")
@@ -96,11 +100,11 @@ def test_running_run_is_followed_with_its_controls_in_sight(
     expect(conversation.get_by_text("entry sixty", exact=True)).to_be_in_viewport()
     expect(newest).to_have_count(0)
     page.keyboard.press("k")
-    top = page.evaluate("scrollY")
+    top = resting_scroll(page)
     server.touch(f"{name}.two")
     expect(conversation.get_by_text("entry sixty-one", exact=True)).to_be_attached()
     expect(newest).to_be_in_viewport(ratio=1)
-    assert page.evaluate("scrollY") == top, "the focus in an entry stops the following"
+    assert resting_scroll(page) == top, "the focus in an entry stops the following"
     newest.click()
     expect(conversation.get_by_text("entry sixty-one", exact=True)).to_be_in_viewport()
     # The first entry at the lower edge of the window.
@@ -151,10 +155,10 @@ def test_following_waits_for_the_focus_and_ends_with_the_wheel(page: Page, serve
     page.mouse.move(360, 300)
     page.mouse.wheel(0, -200)
     expect(newest).to_be_visible()
-    top = page.evaluate("scrollY")
+    top = resting_scroll(page)
     new_entry("c")
     expect(newest).to_have_text("1 new entry ↓")
-    assert page.evaluate("scrollY") == top
+    assert resting_scroll(page) == top
     page.mouse.wheel(0, 2_000)
     expect(newest).to_have_count(0)
     expect(new_entry("d")).to_be_in_viewport()
@@ -243,14 +247,15 @@ def test_run_whose_texts_were_erased_says_so(browser: Browser, server: Server) -
 
 def test_card_compares_with_the_last_good_or_failed_run(page: Page, server: Server) -> None:
     good = narrate(server, label="good")
-    server.run(good, "ended")
     failed = server.accepted(task="no steps", label="bad")
-    server.run(failed, "ended")
+    for run_id in (good, failed):
+        server.run(run_id, "announced")
     held: list[Route] = []
     page.set_viewport_size({"width": NARROW_PX, "height": 844})
     page.route("**/v1/runs?agentId=*", lambda route: held.append(route), times=1)
     with page.expect_request("**/v1/runs?agentId=*"):
         page.goto(f"/ui/run/{failed}")
+    expect(page.get_by_role("tabpanel")).not_to_be_empty()
     before = page.get_by_role("tablist").bounding_box()
     held[0].continue_()
     expect(page.get_by_role("link", name="Compare with the last good run")).to_be_visible()

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from functools import partial
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, Route, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.support.page.browser import color, drawn_colors, watched_context
+from tests.support.page.browser import color, is_drawn, watched_context
 from tests.support.page.header import press_step, sign_out, write_moment
 from tests.support.servers.misconfigured_storm import StormRecord
 from tests.support.servers.server import Server
@@ -123,6 +123,8 @@ def test_back_leads_to_where_a_drag_began(window: Page) -> None:
     bar = window.get_by_role("slider", name="Moment").bounding_box()
     assert bar is not None
     window.mouse.move(bar["x"] + bar["width"] - 5, bar["y"] + 9)
+    # A bar that has not been counted yet takes no drag.
+    expect(window.get_by_text(re.compile(r"^\d{4}-\d\d-\d\d .* · "))).to_be_visible()
     window.mouse.down()
     for share in (0.9, 0.8, 0.7):
         window.mouse.move(bar["x"] + bar["width"] * share, bar["y"] + 9)
@@ -192,10 +194,6 @@ def test_signing_in_shows_what_the_address_says_then(window: Page, storm: Storm)
     expect(window.get_by_role("heading", name="Log")).to_be_visible()
 
 
-def has(canvas: Locator, wanted: str) -> bool:
-    return wanted in drawn_colors(canvas)
-
-
 def test_bar_draws_load_refusals_and_labels(window: Page) -> None:
     window.goto("/ui/runs")
     bar = window.get_by_role("region", name="Time", exact=True).locator("canvas")
@@ -203,4 +201,4 @@ def test_bar_draws_load_refusals_and_labels(window: Page) -> None:
         window.emulate_media(color_scheme=scheme)
         for name in ("load", "state-refused", "quiet"):
             wanted = color(window, name)
-            wait_for(f"{name} in {scheme}", partial(has, bar, wanted))
+            wait_for(f"{name} in {scheme}", partial(is_drawn, bar, wanted))

@@ -121,6 +121,7 @@ def test_all_runs_are_bars_by_hand_and_key(window: Page) -> None:
     bars.press("Enter")
     expect(window.get_by_role("heading", name=label)).to_be_visible()
     window.go_back()
+    expect(window.get_by_text(re.compile(r"\d+ runs\. Arrows"))).to_be_visible()
     # The first bar is at the left end of the first row.
     bars.locator("canvas").click(position={"x": 2, "y": 2})
     expect(window.get_by_role("heading", name=label)).to_be_visible()
@@ -394,7 +395,8 @@ def test_tree_is_stopped_as_a_whole(browser: Browser, fleet: Server) -> None:
 def test_costs_of_trees_in_sight_are_one_request(browser: Browser, fleet: Server) -> None:
     for number in range(4):
         requester = {"sessionKey": f"agent:main:cost-{number}"}
-        fleet.run(narrate(fleet, usage(500_000), requester=requester), "ended")
+        # A later event is one more reason to ask.
+        fleet.run(narrate(fleet, usage(500_000), requester=requester), "announced")
     with watched_context(browser, fleet.url, token=fleet.token) as (context, _):
         page = context.new_page()
         asked: list[str] = []

@@ -155,22 +155,37 @@ def color(page: Page, name: str) -> str:
     return found
 
 
-def drawn_colors(canvas: Locator) -> set[str]:
-    """Return the colors of all opaque pixels of a canvas, as `color` does."""
-    found: list[str] = canvas.evaluate(
-        """canvas => {
+def is_drawn(canvas: Locator, wanted: str) -> bool:
+    """Return True if an opaque pixel of a canvas has this color, as `color` gives it."""
+    found: bool = canvas.evaluate(
+        """(canvas, wanted) => {
   const { width, height } = canvas
   // Chromium warns if the canvas of the page itself is read more than once.
   const copy = new OffscreenCanvas(width, height).getContext('2d', { willReadFrequently: true })
   copy.drawImage(canvas, 0, 0)
   const { data } = copy.getImageData(0, 0, width, height)
-  const colors = new Set()
   for (let i = 0; i < data.length; i += 4)
-    if (data[i + 3] === 255) colors.add(`rgb(${data.slice(i, i + 3).join(', ')})`)
-  return [...colors]
+    if (data[i + 3] === 255 && `rgb(${data.slice(i, i + 3).join(', ')})` === wanted) return true
+  return false
+}""",
+        wanted,
+    )
+    return found
+
+
+def resting_scroll(page: Page) -> float:
+    """Return how far the page is scrolled once it rests: a wheel moves it over several frames."""
+    top: float = page.evaluate(
+        """async () => {
+  let before = NaN
+  while (scrollY !== before) {
+    before = scrollY
+    for (let frame = 0; frame < 5; frame += 1) await new Promise(requestAnimationFrame)
+  }
+  return before
 }"""
     )
-    return set(found)
+    return top
 
 
 def picture(page: Page, folder: Path, name: str) -> Path:
