@@ -31,7 +31,7 @@ class LiveRuns:
     run_ids: tuple[UUID, ...]
 
 
-Comparison = Literal["=", "any of", "begins with", "<", "<=", ">", ">="]
+Comparison = Literal["=", "any of", "begins with", "is or begins with", "<", "<=", ">", ">="]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,8 @@ class RunCondition:
             `over_position`, which compares the position at which the run was over, if it ever is,
             with that of `LiveRuns`, by `<=` or `>`.
         comparison: The operator. A row without a value in the column does not match.
-        value: The value; a tuple if the comparison is `any of`, or `begins with` (any of them).
+        value: The value; a tuple if the comparison is `any of`, or `begins with` (any of them). For
+            `is or begins with`, a pair: a tuple of values, and one of beginnings.
     """
 
     column: str

@@ -1,6 +1,6 @@
 """The filter of runs: each field names the column of run rows that it compares, and how."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -236,7 +236,7 @@ class RunFilter(Parameters):
         (),
         alias="labelPrefix",
         description=(
-            "Only runs whose label starts with this text (repeatable)."
+            "Only runs whose label starts with this text (repeatable), or is a `label`."
             " Requires `requester`, `tree` or `rule`."
         ),
     )
@@ -283,7 +283,16 @@ async def run_query(
     for filter_field, value in given:
         context = FilterContext(services, caller, place, f"/query/{filter_field.parameter}")
         conditions += await filter_field.where.conditions(context, value)
-    return RunQuery(tuple(conditions))
+    return RunQuery(tuple(_with_either_label(conditions)))
+
+
+def _with_either_label(conditions: Sequence[RunCondition]) -> Iterator[RunCondition]:
+    """Combine conditions on whole labels and on beginnings: a run needs one of either."""
+    labels = {one.comparison: one.value for one in conditions if one.column == "label"}
+    yield from (one for one in conditions if len(labels) < 2 or one.column != "label")
+    if len(labels) == 2:
+        either = labels["any of"], labels["begins with"]
+        yield RunCondition("label", "is or begins with", either)
 
 
 def _require_bounds(criteria: RunFilter, given: Sequence[tuple[_Filter, Any]]) -> None:

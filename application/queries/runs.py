@@ -246,7 +246,7 @@ class ListRuns(ReadAsOf, Page, RunFilter):
     label_prefixes: Annotated[tuple[Label, ...], ColumnFilter("label", "begins with")] = Field(
         (),
         alias="labelPrefix",
-        description="Only runs whose label starts with this text (repeatable).",
+        description="Only runs whose label starts with this text (repeatable), or is a `label`.",
     )
     cause: str | None = Field(
         None,

@@ -1349,7 +1349,8 @@ class AsyncMethods(AsyncSender):
                 time ago such as 12h or -12h (ms, s, m, h, d or w), or a stage of a run such
                 as run:reviewer@started.
             label: Only runs with exactly this label (repeatable).
-            label_prefix: Only runs whose label starts with this text (repeatable).
+            label_prefix: Only runs whose label starts with this text (repeatable), or is
+                a `label`.
             limit: Maximum number of items.
             min_position: Return a state at or after this log position, such as one
                 returned by another server. 503 if this server does not reach it within one
@@ -1493,8 +1494,8 @@ class AsyncMethods(AsyncSender):
                 h, d or w), or a stage of a run such as run:reviewer@started. Default: the
                 beginning of the log.
             label: Only runs with exactly this label (repeatable).
-            label_prefix: Only runs whose label starts with this text (repeatable).
-                Requires `requester`, `tree` or `rule`.
+            label_prefix: Only runs whose label starts with this text (repeatable), or is
+                a `label`. Requires `requester`, `tree` or `rule`.
             limit: Maximum number of runs.
             min_position: Return a state at or after this log position, such as one
                 returned by another server. 503 if this server does not reach it within one
@@ -2772,7 +2773,8 @@ class AsyncMethods(AsyncSender):
                 time ago such as 12h or -12h (ms, s, m, h, d or w), or a stage of a run such
                 as run:reviewer@started.
             label: Only runs with exactly this label (repeatable).
-            label_prefix: Only runs whose label starts with this text (repeatable).
+            label_prefix: Only runs whose label starts with this text (repeatable), or is
+                a `label`.
             limit: Maximum number of items.
             min_position: Return a state at or after this log position, such as one
                 returned by another server. 503 if this server does not reach it within one
@@ -2916,8 +2918,8 @@ class AsyncMethods(AsyncSender):
                 h, d or w), or a stage of a run such as run:reviewer@started. Default: the
                 beginning of the log.
             label: Only runs with exactly this label (repeatable).
-            label_prefix: Only runs whose label starts with this text (repeatable).
-                Requires `requester`, `tree` or `rule`.
+            label_prefix: Only runs whose label starts with this text (repeatable), or is
+                a `label`. Requires `requester`, `tree` or `rule`.
             limit: Maximum number of runs.
             min_position: Return a state at or after this log position, such as one
                 returned by another server. 503 if this server does not reach it within one

@@ -84,6 +84,10 @@ FILTERS: tuple[tuple[RunQuery, Callable[[Run], bool]], ...] = (
         ),
         lambda run: run.depth == 2 and (run.label or "").startswith(("o", "tw")),
     ),
+    (
+        RunQuery((RunCondition("label", "is or begins with", (("one", "t"), ("tw",))),)),
+        lambda run: run.label == "one" or (run.label or "").startswith("tw"),
+    ),
     (RunQuery(), lambda run: True),
 )
 

@@ -87,6 +87,17 @@ def test_tokens_of_the_search_field_narrow_the_list(page: Page) -> None:
     expect(page.get_by_text("2 runs", exact=True)).to_be_visible()
     page.get_by_role("button", name="Remove label: boat-2").click()
     expect(field).to_have_value("label:boat-11")
+    search_runs(page, "label:=boat-1")
+    expect(_rows(page)).to_have_count(2)
+    expect(page).to_have_url(re.compile(r"/ui/runs\?label=boat-1$"))
+    search_runs(page, "label:=boat-1 label:boat-11")
+    expect(_rows(page)).to_have_count(3)
+    expect(page.get_by_text("2 runs", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Remove label:= boat-1").click()
+    expect(field).to_have_value("label:boat-11")
+    search_runs(page, "rule:depth rule:batch")
+    field.blur()
+    expect(page.get_by_role("alert")).to_have_text("Use rule: only once. The last one is used.")
     search_runs(page, "lable:boat-1 tide")
     expect(page.get_by_role("alert")).to_have_text(
         "“lable:” is no filter, so it is looked for as a word."

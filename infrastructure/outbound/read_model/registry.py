@@ -582,6 +582,9 @@ def _in_sql(condition: RunCondition) -> tuple[str, list[Any]]:
         comparison, value = "=", value[0]
     if comparison == "begins with":
         return f"{column} ^@ ANY(%s::text[])", [list(value)]
+    if comparison == "is or begins with":
+        clause = f"({column} = ANY(%s::text[]) OR {column} ^@ ANY(%s::text[]))"
+        return clause, [list(one) for one in value]
     return f"{column} {comparison} %s", [value]
 
 

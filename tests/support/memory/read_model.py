@@ -307,6 +307,7 @@ _COMPARED: Mapping[Comparison, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "any of": lambda value, values: value in values,
     "begins with": str.startswith,
+    "is or begins with": lambda value, either: value in either[0] or value.startswith(either[1]),
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,

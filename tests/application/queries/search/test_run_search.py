@@ -124,6 +124,8 @@ async def test_label_prefix_is_found_without_a_family(
     then = f"pos:{family.run('two').created_position}"
     assert [run.label for run in (await found("lon", "Wh", at=then)).items] == ["Wharf"]
     assert (await found("long", q="ships")).items == []
+    either = await found("lon", label=("Wharf", "Whar"))
+    assert [run.label for run in either.items] == ["long", "Wharf"]
     totals = (await found("Wh", totals=True)).totals
     assert totals is not None
     assert totals.runs == 1

@@ -98,6 +98,7 @@ def test_list_is_narrowed_by_each_filter(server: Server, family: dict[str, Any])
         ({"labelPrefix": "done-"}, done[::-1]),
         ({"labelPrefix": ["done-3", "failed", "done-1"]}, [failed, done[3], done[1]]),
         ({"labelPrefix": "done-%"}, []),
+        ({"label": "failed", "labelPrefix": ["done-3", "none"]}, [failed, done[3]]),
         ({"agentId": "failing"}, [failed]),
         ({"agentId": ["failing", "helper"]}, [failed]),
         ({"stage": "refused"}, [refused]),

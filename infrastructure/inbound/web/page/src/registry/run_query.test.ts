@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { filtersOfQuery, isEmpty, parseQuery, printQuery, queryOfFilters, questionOf, toggled, type RunQuery } from './run_query'
+import { filtersOfQuery, isEmpty, parseQuery, printQuery, queryOfFilters, questionOf, repeatedFilters, toggled, type RunQuery } from './run_query'
 
 const NOW = Date.parse('2026-03-02T12:00:00Z')
 const CONTEXT = { now: NOW, timeZone: 'UTC', head: 99 }
@@ -13,6 +13,10 @@ describe('a typed query', () => {
     ['lighthouse  keeper', query({}, 'lighthouse keeper')],
     ['label:customer-7', query({ label: ['customer-7'] })],
     ['label:customer-7 label:customer-12', query({ label: ['customer-7', 'customer-12'] })],
+    ['label:=customer-7 label:=two label:cust', query({ 'label=': ['customer-7', 'two'], label: ['cust'] })],
+    ['label:="a b" LABEL:=x', query({ 'label=': ['a b', 'x'] })],
+    ['label:"=x" label:==y', query({ label: ['=x'], 'label=': ['=y'] })],
+    ['label:= tide', query({}, 'tide')],
     ['label:a,b label:"c,d"', query({ label: ['a,b', 'c,d'] })],
     ['LABEL:x Status:failed', query({ label: ['x'], status: ['failed'] })],
     ['status:failed status:timeout', query({ status: ['failed', 'timeout'] })],
@@ -59,8 +63,14 @@ describe('the address', () => {
     ])
   })
 
-  test('of an earlier version has a label', () => {
-    expect(queryOfFilters([['label', 'late'], ['part', 'x']])).toEqual(query({ label: ['late'] }))
+  test('has whole labels', () => {
+    expect(queryOfFilters([['label', 'late'], ['part', 'x']])).toEqual(query({ 'label=': ['late'] }))
+  })
+
+  test('that names several rules says that the last one is used', () => {
+    const filters: [string, string][] = [['rule', 'depth'], ['rule', 'batch'], ['status', 'failed'], ['status', 'refused']]
+    expect(queryOfFilters(filters)).toEqual(query({ rule: ['batch'], status: ['failed', 'refused'] }))
+    expect(repeatedFilters(filters)).toEqual(['Use rule: only once. The last one is used.'])
   })
 })
 
@@ -78,6 +88,12 @@ describe('the question', () => {
     expect(problems).toEqual([])
     expect(parameters).toEqual({ labelPrefix: ['customer-7', 'customer-12'] })
     expect(options).toEqual(['--label-prefix', 'customer-7', '--label-prefix', 'customer-12'])
+  })
+
+  test('has whole labels beside beginnings', () => {
+    const { parameters, options } = questionOf(parseQuery('label:=customer-7 label:cust').query, CONTEXT)
+    expect(parameters).toEqual({ label: ['customer-7'], labelPrefix: ['cust'] })
+    expect(options).toEqual(['--label-prefix', 'cust', '--label', 'customer-7'])
   })
 
   test.each([

@@ -14,6 +14,8 @@ interface TokenForm {
   /** Name of the filter in the address and in the API. */
   filter: string
   option: string
+  /** What is written before a value, if it is not the name and a colon. */
+  prefix?: string
   isRepeatable?: boolean
   /** True if commas separate values. Labels have commas of their own. */
   isList?: boolean
@@ -23,6 +25,7 @@ interface TokenForm {
 
 export const TOKENS = {
   label: { filter: 'labelPrefix', option: '--label-prefix', isRepeatable: true, hint: 'beginning of the label' },
+  'label=': { filter: 'label', option: '--label', prefix: 'label:=', isRepeatable: true, hint: 'the whole label' },
   agent: { filter: 'agentId', option: '--agent', isRepeatable: true, isList: true, hint: 'agent that runs' },
   status: { filter: 'status', option: '--status', isRepeatable: true, isList: true, hint: 'running, failed, …' },
   rule: { filter: 'rule', option: '--rule', hint: 'rule that refused it' },
@@ -39,6 +42,9 @@ export type TokenName = keyof typeof TOKENS
 export const TOKEN_NAMES = Object.keys(TOKENS) as TokenName[]
 const form = (name: TokenName): TokenForm => TOKENS[name]
 
+/** Return what is written before a value of a token: `status:`. */
+export const prefixOf = (name: TokenName): string => form(name).prefix ?? `${name}:`
+
 /** Return true if commas separate the values of a token. */
 export const isList = (name: TokenName): boolean => form(name).isList === true
 
@@ -52,8 +58,8 @@ export interface RunQuery {
 }
 
 export const EVERYTHING: RunQuery = { values: {}, words: '' }
-/** All filters that this view writes, and those of older links. */
-export const FILTER_NAMES = [...TOKEN_NAMES.map((name) => TOKENS[name].filter), 'q', 'label']
+/** All filters that this view writes. */
+export const FILTER_NAMES = [...TOKEN_NAMES.map((name) => TOKENS[name].filter), 'q']
 const VALUE_CHARS_MAX = 500
 
 export function isEmpty(query: RunQuery): boolean {
@@ -94,8 +100,9 @@ export function pieces(text: string): Piece[] {
   for (let start = pattern.exec(text); start !== null; start = pattern.exec(text)) {
     const from = start.index
     const named = /^([a-z-]+):/i.exec(text.slice(from, from + 20))
-    const known = named ? TOKEN_NAMES.find((name) => name === named[1]!.toLowerCase()) : undefined
-    const begin = known === undefined ? from : from + named![0].length
+    const begun = named ? TOKEN_NAMES.find((name) => name === named[1]!.toLowerCase()) : undefined
+    const known = begun === 'label' && text[from + named![0].length] === '=' ? 'label=' : begun
+    const begin = known === undefined ? from : from + prefixOf(known).length
     const { value, to } = readValue(text, begin)
     found.push({ from, to, name: known ?? null, value })
     pattern.lastIndex = to
@@ -130,7 +137,7 @@ export function parseQuery(text: string): { query: RunQuery; problems: string[] 
       for (const one of given) {
         const before = values[name] ?? []
         if (before.includes(one)) continue
-        if (before.length > 0 && !isRepeatable) problems.push(`Use ${name}: only once. The last one is used.`)
+        if (before.length > 0 && !isRepeatable) problems.push(onlyOnce(name))
         values[name] = isRepeatable ? [...before, one] : [one]
       }
     }
@@ -138,17 +145,20 @@ export function parseQuery(text: string): { query: RunQuery; problems: string[] 
   return { query: { values, words: words.join(' ') }, problems }
 }
 
+const onlyOnce = (name: TokenName): string => `Use ${prefixOf(name)} only once. The last one is used.`
+
 /** Return a query as text; `parseQuery` is the inverse. */
 export function printQuery(query: RunQuery): string {
-  const tokens = TOKEN_NAMES.flatMap((name) => valuesOf(query, name).map((value) => `${name}:${quotedValue(value, isList(name))}`))
+  const tokens = TOKEN_NAMES.flatMap((name) => valuesOf(query, name).map((value) => `${prefixOf(name)}${quotedValue(value, isList(name))}`))
   const words = query.words.split(/\s+/).filter(Boolean).map(quotedWord)
   return [...tokens, ...words].join(' ')
 }
 
 const inQuotes = (text: string): string => `"${text.replace(/["\\]/g, (mark) => `\\${mark}`)}"`
 
-function quotedValue(value: string, isInList: boolean): string {
-  return /^"|\s/.test(value) || value === '' || (isInList && value.includes(',')) ? inQuotes(value) : value
+/** Return a value as it is written in the field, in quotes if it needs them. */
+export function quotedValue(value: string, isInList = false): string {
+  return /^["=]|\s/.test(value) || value === '' || (isInList && value.includes(',')) ? inQuotes(value) : value
 }
 
 function quotedWord(word: string): string {
@@ -159,14 +169,21 @@ function quotedWord(word: string): string {
 /** Parse a query from the filters of the address, which is untrusted. */
 export function queryOfFilters(filters: Filters): RunQuery {
   const values: RunQuery['values'] = {}
-  const of = (filter: string): string[] => filters.filter(([name]) => name === filter).map(([, value]) => value.trim()).filter(Boolean)
   for (const name of TOKEN_NAMES) {
     const { filter, isRepeatable } = form(name)
-    // Links of earlier versions filter by whole labels.
-    const given = name === 'label' ? [...of('label'), ...of(filter)] : of(filter)
-    if (given.length > 0) values[name] = isRepeatable ? [...new Set(given)] : given.slice(-1)
+    const given = givenIn(filters, filter)
+    if (given.length > 0) values[name] = isRepeatable ? given : given.slice(-1)
   }
-  return { values, words: of('q').join(' ').split(/\s+/).filter(Boolean).join(' ') }
+  return { values, words: givenIn(filters, 'q').join(' ').split(/\s+/).filter(Boolean).join(' ') }
+}
+
+/** Say which filters of the address are left out, because they may be given only once. */
+export function repeatedFilters(filters: Filters): string[] {
+  return TOKEN_NAMES.filter((name) => !form(name).isRepeatable && givenIn(filters, form(name).filter).length > 1).map(onlyOnce)
+}
+
+function givenIn(filters: Filters, filter: string): string[] {
+  return [...new Set(filters.filter(([name]) => name === filter).map(([, value]) => value.trim()).filter(Boolean))]
 }
 
 /** Write a query as filters of the address. */

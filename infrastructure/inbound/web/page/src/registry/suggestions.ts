@@ -3,7 +3,7 @@
 import { ruleName, RULES } from '../parts/names'
 import { STATES } from '../parts/states'
 import { count } from '../parts/text'
-import { isList, pieces, TOKENS, TOKEN_NAMES, type TokenName } from './run_query'
+import { isList, pieces, prefixOf, quotedValue, TOKENS, TOKEN_NAMES, type TokenName } from './run_query'
 
 /** Existing values, with the number of runs that have each. */
 export interface Known {
@@ -38,23 +38,28 @@ const TIMES = ['1h', '6h', 'today', 'yesterday', '7d', '30d']
 /** Return the suggestions for the token at the caret. */
 export function suggestions(text: string, caret: number, known: Known): Suggestions {
   const at = pieces(text).find((piece) => piece.from < caret && caret <= piece.to)
-  if (at === undefined) return { from: caret, to: caret, items: text.trim() === '' ? TOKEN_NAMES.map(nameOf).slice(0, SHOWN_MAX) : [] }
+  if (at === undefined) return { from: caret, to: caret, items: text.trim() === '' ? TOKEN_NAMES.filter((one) => one !== 'label=').map(nameOf).slice(0, SHOWN_MAX) : [] }
   const { from, to, name, value } = at
   if (name === null) {
     const written = text.slice(from, caret).toLowerCase()
-    return { from, to, items: TOKEN_NAMES.filter((one) => one.startsWith(written)).map(nameOf) }
+    return { from, to, items: TOKEN_NAMES.filter((one) => prefixOf(one).startsWith(written)).map(nameOf) }
   }
   // In a list of values, the last one is being typed.
   const before = isList(name) ? value.slice(0, value.lastIndexOf(',') + 1) : ''
   const begun = value.slice(before.length).toLowerCase()
-  const beginnings = name === 'label' ? sharedBeginnings(known.labels, begun) : []
+  const beginnings = name === 'label' ? sharedBeginnings(known.labels, begun).map(([one, hint]) => whole(name, one, hint)) : []
   const values = valuesFor(name, known)
     .filter(([one]) => one.toLowerCase().includes(begun) || (name === 'rule' && ruleName(one).includes(begun)))
     .sort(([a], [b]) => Number(b.toLowerCase().startsWith(begun)) - Number(a.toLowerCase().startsWith(begun)))
-  const items = [...beginnings, ...values.filter(([one]) => !beginnings.some(([beginning]) => beginning === one))]
-    .slice(0, SHOWN_MAX)
-    .map(([one, hint]) => ({ text: tokenText(name, before + one), hint, isWhole: true }))
+  const offered = values.flatMap(([one, hint]) => (name === 'label' ? labelForms(one, begun, known.labels) : [whole(name, before + one, hint)]))
+  const items = [...beginnings, ...offered.filter(({ text: one }) => !beginnings.some((beginning) => beginning.text === one))].slice(0, SHOWN_MAX)
   return { from, to, items: items.some((item) => item.text === text.slice(from, to)) && items.length === 1 ? [] : items }
+}
+
+/** Return a label as a whole; and as a beginning, if other labels begin so or if it is written out. */
+function labelForms(label: string, begun: string, labels: readonly string[]): Suggestion[] {
+  const isBeginning = label.toLowerCase() === begun || labels.some((other) => other !== label && other.startsWith(label))
+  return [whole('label=', label, 'this label'), ...(isBeginning ? [whole('label', label, 'and what begins so')] : [])]
 }
 
 /** Return the beginnings, up to the next mark between words, that several labels share. */
@@ -75,11 +80,11 @@ function sharedBeginnings(labels: readonly string[], begun: string): [value: str
 }
 
 function nameOf(name: TokenName): Suggestion {
-  return { text: `${name}:`, hint: TOKENS[name].hint, isWhole: false }
+  return { text: prefixOf(name), hint: TOKENS[name].hint, isWhole: false }
 }
 
-function tokenText(name: TokenName, value: string): string {
-  return `${name}:${/\s|^"/.test(value) ? `"${value.replace(/["\\]/g, (mark) => `\\${mark}`)}"` : value}`
+function whole(name: TokenName, value: string, hint: string): Suggestion {
+  return { text: prefixOf(name) + quotedValue(value), hint, isWhole: true }
 }
 
 function valuesFor(name: TokenName, known: Known): [value: string, hint: string][] {
@@ -92,7 +97,8 @@ function valuesFor(name: TokenName, known: Known): [value: string, hint: string]
       ...counted(known.rules).map(([rule, runs]): [string, string] => [rule, `${ruleName(rule)} · ${runs}`]),
       ...RULES.filter((rule) => !(rule in known.rules)).map((rule): [string, string] => [rule, ruleName(rule)]),
     ]
-    case 'label': return plain(known.labels)
+    case 'label':
+    case 'label=': return plain(known.labels)
     case 'tree':
     case 'requester': return plain(known.requesters)
     case 'cause': return plain(known.causes)
