@@ -10,13 +10,13 @@ const sent = (...runs: string[]): Redelivery => {
   return redelivery
 }
 
-test('deliveries are told as they come: delivered, parked again with the answer, and to go', () => {
+test('deliveries are told as they come: delivered, parked again with the answer, and being delivered', () => {
   const redelivery = sent('a', 'b', 'c')
   const text = (): string => progressText(redelivery.progress())
-  expect(text()).toBe('3 announcements sent again: 0 delivered, 3 to go.')
+  expect(text()).toBe('3 announcements sent again: 0 delivered, 3 being delivered.')
   redelivery.take(event('EffectAttempted', 'a', 'crm', { statusCode: 204 }))
   redelivery.take(event('EffectAttempted', 'b', 'crm', { statusCode: 500, error: { id: 'x' }, retryAfterSeconds: 5 }))
-  expect(text()).toBe('3 announcements sent again: 1 delivered, 2 to go, 1 of them after a failed attempt (HTTP 500).')
+  expect(text()).toBe('3 announcements sent again: 1 delivered, 2 being delivered, 1 of them after a failed attempt (HTTP 500).')
   redelivery.take(event('EffectAttempted', 'b', 'crm', { statusCode: 500, error: { id: 'x' } }))
   redelivery.take(event('EffectParked', 'b', 'crm', { reason: 'attempts' }))
   redelivery.take(event('EffectAttempted', 'c', 'crm', { error: { id: 'x' } }))

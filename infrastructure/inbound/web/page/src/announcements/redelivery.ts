@@ -78,7 +78,7 @@ const CAUSES_MAX = 3
 /** Return how far it is: `2 announcements sent again: 1 delivered, 1 parked again (HTTP 500).` */
 export function progressText({ announcements, delivered, failed, due, retried, causes }: Progress): string {
   const why = causes.length === 0 ? '' : ` (${causes.slice(0, CAUSES_MAX).join(', ')}${causes.length > CAUSES_MAX ? ' …' : ''})`
-  const toGo = `${count(due)} to go${retried === 0 ? '' : `, ${count(retried)} of them after a failed attempt${failed > 0 ? '' : why}`}`
+  const toGo = `${count(due)} being delivered${retried === 0 ? '' : `, ${count(retried)} of them after a failed attempt${failed > 0 ? '' : why}`}`
   const parts = [`${count(delivered)} delivered`, ...(failed > 0 ? [`${count(failed)} parked again${why}`] : []), ...(due > 0 ? [toGo] : [])]
   return `${counted(announcements, 'announcement')} sent again: ${parts.join(', ')}.`
 }

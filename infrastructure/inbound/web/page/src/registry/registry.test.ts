@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 
-import type { RunTotalsView } from '../api/shapes'
+import type { RunSummary, RunTotalsView } from '../api/shapes'
 import { COLUMNS, columnsText, DEFAULT_COLUMNS, readColumns } from './columns'
-import { headLine } from './sums'
+import { headLine, usedBy, usedText } from './sums'
 import { readViews, writeViews } from './saved'
 
 const NOTHING: RunTotalsView = {
@@ -36,6 +36,19 @@ test.each<[Partial<RunTotalsView>, string, string]>([
 
 test('the head line counts the rows if no others match', () => {
   expect(headLine({ ...NOTHING, runs: 20, countedTo: 77 }, 21)).toEqual({ text: '21 runs', hint: '' })
+})
+
+test('chosen runs have a sum, which says what it leaves out', () => {
+  const run = (status: string, costs: (number | null)[]): RunSummary => ({
+    status, estimatedCostUsd: costs.some((cost) => cost !== null) ? costs.reduce<number>((sum, cost) => sum + (cost ?? 0), 0) : null,
+    usage: costs.length === 0 ? null : { inputTokens: 1_000, outputTokens: 100, models: costs.map((costUsd, index) => ({ model: `m${index}`, costUsd })) },
+  }) as unknown as RunSummary
+  const text = (...runs: RunSummary[]): string => usedText(usedBy(runs)).parts.join(' · ')
+  expect(text(run('done', [0.5]), run('failed', [1, 2]))).toBe('2,200 tokens · $3.50')
+  expect(text(run('done', [0.5]), run('done', [1, null]), run('refused', []))).toBe('2,200 tokens · $1.50 (partial)')
+  expect(usedText(usedBy([run('done', [1, null]), run('done', [1])])).hints).toContain('1 of 2 models has no price.')
+  expect(text(run('running', [0.5]), run('running', []))).toBe('1,100 tokens · $0.5000 · with 1 of 2 running so far')
+  expect(text(run('refused', []))).toBe('')
 })
 
 test('columns are read as they were written', () => {

@@ -1,7 +1,7 @@
 // The head line of the list of runs: their number, tokens and cost.
 
-import type { RunTotalsView } from '../api/shapes'
-import { runningNote } from '../parts/so_far'
+import type { RunSummary, RunTotalsView } from '../api/shapes'
+import { runningNote, sumOf } from '../parts/so_far'
 import { count, counted, dollars, tokens, unpriced } from '../parts/text'
 
 export interface HeadLine {
@@ -17,13 +17,23 @@ export interface HeadLine {
  * @param listed The number of rows, if no others match: they are newer than the totals.
  */
 export function headLine(totals: RunTotalsView, listed: number | null): HeadLine {
-  const parts = [counted(listed ?? totals.runs, 'run')]
-  const hints: string[] = []
-  const used = totals.inputTokens + totals.outputTokens
+  const used = usedText(totals)
+  const parts = [counted(listed ?? totals.runs, 'run'), ...used.parts]
+  const hints = [...used.hints]
   if (totals.countedTo !== null && listed === null) {
     parts[0] = `the newest ${parts[0]}`
-    hints.push(`Counted back to position ${count(totals.countedTo)}; older runs are not counted.`)
+    hints.unshift(`Counted back to position ${count(totals.countedTo)}; older runs are not counted.`)
   }
+  return { text: parts.join(' · '), hint: hints.join(' ') }
+}
+
+type Used = Pick<RunTotalsView, 'inputTokens' | 'outputTokens' | 'estimatedCostUsd' | 'models' | 'unpricedModels' | 'statuses' | 'runningNotSummed'>
+
+/** Return tokens and cost as text, with explanations. */
+export function usedText(totals: Used): { parts: string[]; hints: string[] } {
+  const parts: string[] = []
+  const hints: string[] = []
+  const used = totals.inputTokens + totals.outputTokens
   if (used > 0) {
     parts.push(`${tokens(used)} tokens`)
     hints.push(`${count(totals.inputTokens)} tokens in, ${count(totals.outputTokens)} out.`)
@@ -35,6 +45,18 @@ export function headLine(totals: RunTotalsView, listed: number | null): HeadLine
   }
   if (missing !== '') hints.push(`${missing}.`)
   const running = totals.statuses.running ?? 0
-  if (running > 0 && parts.length > 1) parts.push(runningNote(running, totals.runningNotSummed))
-  return { text: parts.join(' · '), hint: hints.join(' ') }
+  if (running > 0 && parts.length > 0) parts.push(runningNote(running, totals.runningNotSummed))
+  return { parts, hints }
+}
+
+/** Sum what listed runs used. */
+export function usedBy(runs: readonly RunSummary[]): Used {
+  const models = runs.flatMap((run) => run.usage?.models ?? [])
+  const running = runs.filter((run) => run.status === 'running')
+  return {
+    ...sumOf(runs.map((run) => ({ inputTokens: run.usage?.inputTokens ?? 0, outputTokens: run.usage?.outputTokens ?? 0, estimatedCostUsd: run.estimatedCostUsd }))),
+    models: new Set(models.map((one) => one.model)).size,
+    unpricedModels: new Set(models.filter((one) => one.costUsd === null).map((one) => one.model)).size,
+    statuses: { running: running.length }, runningNotSummed: running.filter((run) => run.usage === null).length,
+  }
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import type { WhatIfVerdictView } from '../api/shapes'
-import { inOrder, KeptRows, matrixOf, rowOf, ROWS_MAX } from './decided'
+import { inOrder, KeptRows, matrixOf, rowOf, ROWS_MAX, verdictName } from './decided'
 
 const VERDICT: WhatIfVerdictView = {
   runId: 'r', position: 7, kind: 'spawn', agentId: null, label: null, requesterSessionKey: 'k', configRevision: 1,
@@ -17,6 +17,7 @@ test('the agents that the most is changed for come first, and verdicts that nobo
     byRule: { depth: { 'newly-refused': 1 }, allow_agents: { 'newly-allowed': 2 } },
   })
   expect(matrix.verdicts.map((one) => one.name)).toEqual(['newly-refused', 'newly-allowed', 'same'])
+  expect(matrix.verdicts.map((one) => verdictName(one.name))).toEqual(['newly refused', 'newly allowed', 'unchanged'])
   expect(matrix.agents).toEqual([{ name: 'torn', counts: [1, 2, 0], changed: 3 }, { name: 'calm', counts: [0, 0, 9], changed: 0 }])
   expect(matrix.rules.map((one) => one.name)).toEqual(['allow_agents', 'depth'])
 })

@@ -100,7 +100,7 @@ const ORDER: Verdict[] = [
 ]
 /** The name of a verdict for reading: `newly allowed`. */
 export function verdictName(verdict: Verdict): string {
-  return verdict.replaceAll('-', ' ')
+  return verdict === 'same' ? 'unchanged' : verdict.replaceAll('-', ' ')
 }
 
 /** The rows by verdict, refusals and permissions that are new first; within a verdict by position. */
