@@ -288,6 +288,11 @@ def test_chosen_runs_are_respawned_or_compared(page: Page, server: Server) -> No
     page.get_by_role("checkbox", name="Choose main one").check()
     chosen = page.get_by_role("group", name="Chosen runs")
     expect(chosen.get_by_role("link", name="Compare")).to_be_visible()
+    chosen.get_by_role("button", name="Download chosen").click()
+    with page.expect_download() as saved:
+        page.get_by_role("menuitem", name="JSON").click()
+    runs = json.loads(saved.value.path().read_text("utf-8"))
+    assert [run["label"] for run in runs] == ["two", "one"]
     assert page.get_by_role("grid").bounding_box() == place, "no row moves under the pointer"
     chosen.get_by_role("button", name="Respawn …").click()
     page.get_by_role("dialog").get_by_role("button", name="Respawn 2 runs").click()
@@ -350,6 +355,19 @@ def test_down_leads_from_a_search_to_the_list(page: Page) -> None:
     expect(page).to_have_url(re.compile("q=tide"))
     page.keyboard.press("ArrowDown")
     expect(page.get_by_role("grid", name="Runs")).to_be_focused()
+
+
+def test_back_from_a_search_takes_nothing_along(page: Page) -> None:
+    page.goto("/ui/overview")
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    page.keyboard.press("g")
+    page.keyboard.press("r")
+    expect(_rows(page).nth(1)).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type("boat")
+    page.go_back()
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    expect(page).to_have_url(re.compile("/ui/overview$"))
 
 
 def test_escape_leaves_the_search_for_the_list(page: Page) -> None:
