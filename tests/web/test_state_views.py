@@ -244,7 +244,8 @@ def test_what_is_parked_is_sent_again_with_a_reason(window: Page, state: State) 
     expect(failed).to_be_visible()
     assert grid.bounding_box() == place, "nothing moves when it is told"
     window.set_viewport_size({"width": 1440, "height": 900})
-    assert not [text for text in window.evaluate("told") if "being delivered" in text], "it is told as it is"
+    told = window.evaluate("told")
+    assert not [text for text in told if "being delivered" in text], "it is told as it is"
     history = window.context.new_page()
     history.goto(f"/ui/run/{state.child}?part=history")
     again = history.get_by_role("listitem").filter(has_text="Delivery to gateway asked again")
