@@ -181,7 +181,7 @@ def test_each_part_of_a_prompt_leads_to_where_it_came_from(window: Page, storm: 
     window.get_by_role("link", name="the spawn request").click()
     expect(window.get_by_role("gridcell", name=re.compile("^Spawn requested"))).to_be_visible()
     window.go_back()
-    window.get_by_role("link", name=re.compile("^configuration ")).first.click()
+    window.get_by_role("link", name=re.compile("^revision ")).first.click()
     expect(window.get_by_role("heading", name="Configuration", exact=False).first).to_be_visible()
 
 

@@ -6,7 +6,7 @@ import type { View } from './moment/address'
 import Overview from './overview/Overview.svelte'
 import Registry from './registry/Registry.svelte'
 
-/** When the other views are loaded if nobody has opened one of them: the first view is there by then. */
+/** How long after the first answer the other views are loaded, if nobody has opened one of them. */
 const LATER_MS = 1_000
 
 // A view of a single resource takes its `id`; other views take no property.

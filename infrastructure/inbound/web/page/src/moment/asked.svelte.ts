@@ -51,7 +51,8 @@ export class Asked<Of extends ReadOperation, Given extends Parameters[Of] = Para
     this.#operation = operation
     this.#isFollowing = isFollowing
     this.#isAsOf = isAsOf
-    $effect(() => {
+    // The server works on the answer while the browser makes the view.
+    $effect.pre(() => {
       const asked = parameters()
       // An operation without moment is not asked again for another one.
       const at = isAsOf ? moment.at : null

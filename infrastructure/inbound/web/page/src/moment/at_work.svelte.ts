@@ -8,6 +8,8 @@ import { moment } from './moment.svelte'
 
 const EVERY_MS = 5_000
 const OFTEN_EVERY_MS = 1_000
+/** How long after the first answer they are read first: a view may have read them by then. */
+const FIRST_MS = 500
 /** Counts that take long are read less often: they keep the server busy a fifth of the time at most. */
 const PAUSES_PER_ANSWER = 4
 const REST_MS = 300
@@ -27,7 +29,7 @@ type Beside = (until: number) => Promise<() => void>
 class AtWork {
   #counted = $state.raw<Counted | null>(null)
   #watchers = 0
-  #readAt = -EVERY_MS
+  #readAt: number | null = null
   #readHead = -1
   #tookMs = 0
   #timer: ReturnType<typeof setTimeout> | undefined
@@ -114,6 +116,7 @@ class AtWork {
     const known = untrack(() => this.#counted)
     if (at !== moment.at || (known !== null && known.at === at && known.position > position)) return
     this.#counted = { at, position, live }
+    if (at === null) this.#readHead = Math.max(this.#readHead, position)
   }
 
   #of(): Counted | null {
@@ -123,6 +126,7 @@ class AtWork {
   #readSoon(): void {
     const isOften = this.#watchers > 0 || performance.now() - this.#actedAt < EVERY_MS
     const pauseMs = Math.max(isOften ? OFTEN_EVERY_MS : EVERY_MS, PAUSES_PER_ANSWER * this.#tookMs)
+    this.#readAt ??= performance.now() + FIRST_MS - pauseMs
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
       const isNew = moment.head !== this.#readHead || this.#counted?.at !== null
