@@ -223,7 +223,7 @@ def test_first_view_tells_whether_all_is_well(window: Page, day: Day) -> None:
     assert window.evaluate("document.documentElement.scrollHeight") <= 900
     window.set_viewport_size({"width": 390, "height": 844})
     wait_for("cards that fit", lambda: window.evaluate(FITS))
-    regions = ("Failures", "Refusals", "Waiting", "Running", "Since midnight", "Cost")
+    regions = ("Failures", "Waiting", "Running", "Refusals", "Since midnight", "Cost")
     tops = [(card(window, name).bounding_box() or {"y": -1})["y"] for name in regions]
     assert tops == sorted(tops), tops
     parked = window.get_by_role("link", name="6 deliveries of 6 announcements parked")
