@@ -11,13 +11,14 @@ const LATER_MS = 1_000
 
 // A view of a single resource takes its `id`; other views take no property.
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
-type Components = Partial<Record<View, Component<any>>>
+type Components = Record<View, Component<any>>
+type First = 'overview' | 'runs'
 
 class LoadedViews {
   /** Whether the other views could not be loaded: the server was away, or has another build of the page. */
   isLost = $state(false)
 
-  #components = $state.raw<Components>({ overview: Overview, runs: Registry })
+  #components = $state.raw<Pick<Components, First> & Partial<Components>>({ overview: Overview, runs: Registry })
   #loading: Promise<void> | null = null
 
   /** Load the other views once nothing waits for it. Return a function that cancels this. */
@@ -45,7 +46,7 @@ class LoadedViews {
 
   async #loadOnce(): Promise<void> {
     try {
-      const others: Components = await import('./other_views')
+      const others: Omit<Components, First> = await import('./other_views')
       this.#components = { ...this.#components, ...others }
     } catch {
       this.isLost = true

@@ -9,7 +9,7 @@ export function pathOf(icon: IconNode): string {
 
 function outline(shape: string, attributes: Record<string, string | number | undefined>): string {
   const number = (name: string): number => Number(attributes[name] ?? 0)
-  if (shape === 'path') return String(attributes['d'])
+  if (shape === 'path') return String(attributes['d']).replace(/^m/, 'M0 0m')
   if (shape === 'circle') return arcs(number('cx'), number('cy'), number('r'))
   if (shape === 'rect') return rectangle(number('x'), number('y'), number('width'), number('height'), number('rx'))
   throw new Error(`an icon has the shape ${shape}, which is drawn nowhere else`)
