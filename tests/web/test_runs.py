@@ -80,6 +80,8 @@ def test_tokens_of_the_search_field_narrow_the_list(page: Page) -> None:
     expect(_rows(page)).to_have_count(4)
     field = page.get_by_role("combobox", name="Search runs")
     expect(field).to_have_value("label:boat-1 agent:main")
+    # A beginning: longer labels are found, too.
+    expect(page.get_by_role("button", name="Remove label: boat-1")).to_contain_text("boat-1…")
     page.get_by_role("button", name="Remove label: boat-1").click()
     expect(field).to_have_value("agent:main")
     search_runs(page, "label:boat-2 label:boat-11")
