@@ -18,7 +18,7 @@ export const COLUMNS: readonly RunColumn[] = [
   { id: 'status', name: 'Status', width: '6.5rem', isDefault: true },
   { id: 'agent', name: 'Agent', width: 'minmax(6rem, 9rem)', isDefault: true },
   { id: 'label', name: 'Label', width: 'minmax(9rem, 11rem)', isDefault: true },
-  { id: 'task', name: 'Task or error', width: 'minmax(18rem, 1fr)', isDefault: true },
+  { id: 'task', name: 'Task or error', width: 'minmax(12rem, 1fr)', isDefault: true },
   { id: 'requester', name: 'Requested by', width: 'minmax(8rem, 12rem)', isDefault: false },
   { id: 'elapsed', name: 'Elapsed', width: '6rem', isDefault: true },
   { id: 'tokens', name: 'Tokens', width: '5rem', isDefault: true },
@@ -29,9 +29,10 @@ export const COLUMNS: readonly RunColumn[] = [
   { id: 'run', name: 'Run', width: '5.5rem', isDefault: false },
 ]
 
-/** Return the columns. Live, times under a day are short; older ones may be cut before the task is. */
+/** Return the columns. Live, times under a day are short, and the task has their room. */
 export function columnsAt(isLive: boolean): readonly RunColumn[] {
-  return isLive ? COLUMNS.map((column) => (column.width === '11rem' ? { ...column, width: 'minmax(7rem, 11rem)' } : column)) : COLUMNS
+  const live: Partial<Record<RunColumn['id'], string>> = { task: 'minmax(16rem, 1fr)', created: 'minmax(7rem, 11rem)', ended: 'minmax(7rem, 11rem)' }
+  return isLive ? COLUMNS.map((column) => ({ ...column, width: live[column.id] ?? column.width })) : COLUMNS
 }
 
 type ShortColumn = Pick<RunColumn, 'id' | 'name' | 'width'> & Pick<Column, 'isBelow' | 'widthAbove'>

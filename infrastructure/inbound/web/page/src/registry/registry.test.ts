@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import type { RunSummary, RunTotalsView } from '../api/shapes'
-import { COLUMNS, columnsText, DEFAULT_COLUMNS, readColumns } from './columns'
+import { COLUMNS, columnsAt, columnsText, DEFAULT_COLUMNS, readColumns } from './columns'
 import { headLine, usedBy, usedText } from './sums'
 import { readViews, writeViews } from './saved'
 
@@ -65,4 +65,11 @@ test('saved views are read as they were written, and nothing else is', () => {
   for (const text of [null, '', '{', '{}', '[1, null, {"name": 1}]', '[{"name": "", "query": "a"}]']) expect(readViews(text)).toEqual([])
   expect(readViews(writeViews([{ name: 'x'.repeat(99), query: 'a=b' }]))).toEqual([{ name: 'x'.repeat(60), query: 'a=b' }])
   expect(readViews(writeViews(Array.from({ length: 99 }, (_, n) => ({ name: `v${n}`, query: 'a=b' }))))).toHaveLength(50)
+})
+
+test.each([true, false])('the default columns have room beside each other in 1,024 pixels, live: %s', (isLive) => {
+  const widths = columnsAt(isLive).filter((column) => column.isDefault).map((column) => parseFloat(column.width.replace('minmax(', '')))
+  // The box that chooses a row, a gap around each column, and the padding of the page.
+  const rem = widths.reduce((sum, width) => sum + width + 0.8, 1.4 + 2 * 0.8)
+  expect(rem * 14).toBeLessThanOrEqual(1_024 - 30)
 })
