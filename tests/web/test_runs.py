@@ -182,6 +182,11 @@ def test_chips_filter_by_what_is_there(page: Page) -> None:
     expect(_rows(page)).to_have_count(2)
     expect(page).to_have_url(re.compile("rule=agent_unknown$"))
     expect(filters.get_by_role("button", name="waiting")).to_have_count(0)
+    # A chip counts what it would show beside the other filters.
+    filters.get_by_role("button", name="Clear filters").click()
+    filters.get_by_role("button", name="tides 1").click()
+    expect(_rows(page)).to_have_count(2)
+    expect(filters.get_by_role("button", name="agent not configured")).to_have_count(0)
 
 
 @pytest.mark.nightly
