@@ -83,6 +83,8 @@ class AtWork {
       this.#watchers += 1
       clearTimeout(this.#timer)
       this.#timer = undefined
+      // Its view is the first: it waits for no other.
+      this.#readAt ??= -EVERY_MS
       this.#readSoon()
       return () => (this.#watchers -= 1)
     })
