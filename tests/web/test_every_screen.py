@@ -53,7 +53,7 @@ def after_the_storm(storm: tuple[Server, StormRecord]) -> Record:
         (
             Screen("overview", "spawned"),
             Screen("runs?status=refused", RULE_NAME),
-            Screen("log", "Child"),
+            Screen("log", f"{head:,}", f"{head - 3:,}"),
             Screen("tree", "main · book-"),
             Screen("tree/agent:main:book-3", "main · book-3"),
             Screen("changes", "spawned"),

@@ -7,24 +7,26 @@ const way = (webhook: string, state: DeliveryView['state'], attempts: number, pa
   ({ webhook, state, attempts, parkedFor, statusCode, error: null, nextAttemptAt: null })
 const DELIVERIES = [
   way('a', 'delivered', 1), way('b', 'delivered', 3), way('c', 'due', 0), way('d', 'due', 2),
-  way('e', 'parked', 4, 'attempts'), way('f', 'parked', 0, 'erased'), way('g', 'parked', 0, 'not_configured'), way('h', 'parked', 1, 'refused', 410),
+  way('e', 'parked', 4, 'attempts', 500), way('f', 'parked', 0, 'erased'), way('g', 'parked', 0, 'not_configured'), way('h', 'parked', 1, 'refused', 410),
+  way('i', 'parked', 1, 'attempts'),
 ]
 
 test('each delivery says how far it is', () => {
   expect(DELIVERIES.map(wayText)).toEqual([
-    'Delivered', 'Delivered at attempt 3', 'Pending', 'Pending: 2 attempts failed', 'Parked after 4 attempts',
+    'Delivered', 'Delivered at attempt 3', 'Pending', 'Pending: 2 attempts failed', 'Parked after 4 attempts (HTTP 500)',
     'Parked: the texts of the session were erased', 'Parked: this webhook is no longer configured', 'Parked: refused with HTTP 410',
+    'Parked after 1 attempt',
   ])
 })
 
 test('what is parked comes first', () => {
-  expect(waysText([DELIVERIES[0]!, DELIVERIES[4]!, DELIVERIES[2]!])).toBe('e: Parked after 4 attempts; c: Pending; a: Delivered')
+  expect(waysText([DELIVERIES[0]!, DELIVERIES[4]!, DELIVERIES[2]!])).toBe('e: Parked after 4 attempts (HTTP 500); c: Pending; a: Delivered')
   expect(waysText(DELIVERIES.slice(0, 6), true)).toBe('e, f: Parked')
   expect(waysText([])).toBe('')
 })
 
 test('what is parked can be sent again, unless it was erased', () => {
-  expect(redrivable({ deliveries: DELIVERIES })).toEqual(['e', 'g', 'h'])
+  expect(redrivable({ deliveries: DELIVERIES })).toEqual(['e', 'g', 'h', 'i'])
 })
 
 test('a run is named by agent and label', () => {

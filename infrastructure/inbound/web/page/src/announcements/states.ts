@@ -43,14 +43,14 @@ export function runName({ childSessionKey, label, runId }: Pick<AnnouncementView
 
 const SHORT: Record<DeliveryView['state'], string> = { parked: 'Parked', due: 'Pending', delivered: 'Delivered' }
 
-/** Return how far a delivery is: `Parked after 4 attempts`. */
+/** Return how far a delivery is: `Parked after 4 attempts (HTTP 500)`. */
 export function wayText({ state, attempts, parkedFor, statusCode }: DeliveryView): string {
   if (state === 'delivered') return attempts > 1 ? `Delivered at attempt ${attempts}` : 'Delivered'
   if (state === 'due') return attempts === 0 ? 'Pending' : `Pending: ${counted(attempts, 'attempt')} failed`
   if (parkedFor === 'not_configured') return 'Parked: this webhook is no longer configured'
   if (parkedFor === 'erased') return 'Parked: the texts of the session were erased'
   if (parkedFor === 'refused') return `Parked: refused${statusCode === null ? '' : ` with HTTP ${statusCode}`}`
-  return `Parked after ${counted(attempts, 'attempt')}`
+  return `Parked after ${counted(attempts, 'attempt')}${statusCode === null ? '' : ` (HTTP ${statusCode})`}`
 }
 
 /** Return the deliveries of an announcement in one line, what is parked first: `crm: Parked after …; chat, ops: Delivered`. In

@@ -75,6 +75,7 @@ describe('a part of the name of a setting', () => {
     ['maxChildren', [`${above}/maxChildrenPerAgent`]],
     ['MAXCONC', [`${above}/maxConcurrent`]],
     ['active children', [`${above}/maxChildrenPerAgent`]],
+    ['max active children', [`${above}/maxChildrenPerAgent`]],
     ['allowAgents', ['/agents/list/0/subagents/allowAgents', `${above}/allowAgents`]],
     ['list/0/sub', ['/agents/list/0/subagents/allowAgents']],
     ['agents.list[0].subagents.allowAgents', ['/agents/list/0/subagents/allowAgents']],

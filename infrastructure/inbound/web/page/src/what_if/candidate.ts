@@ -81,7 +81,8 @@ export function offeredSettings(content: unknown): OfferedSetting[] {
   })
 }
 
-/** Return the settings with this name; if there are none, those whose name contains the text; else, those whose path or meaning does. */
+/** Return the settings with this name; if there are none, those whose name contains the text; else, those
+ * whose path and meaning contain each of its words. */
 export function fitting(offered: readonly OfferedSetting[], text: string): string[] {
   // As decisions name settings: agents.list[0].subagents.allowAgents.
   const wanted = text.trim().toLowerCase().replace(/\[(\d+)\]/g, '/$1').replaceAll('.', '/')
@@ -89,7 +90,7 @@ export function fitting(offered: readonly OfferedSetting[], text: string): strin
   const tests: ((one: OfferedSetting) => boolean)[] = [
     ({ pointer }) => lastName(pointer).toLowerCase() === wanted,
     ({ pointer }) => lastName(pointer).toLowerCase().includes(wanted),
-    ({ pointer, meaning }) => pointer.toLowerCase().includes(wanted) || meaning.includes(wanted),
+    ({ pointer, meaning }) => wanted.split(/\s+/).every((word) => `${pointer} ${meaning}`.toLowerCase().includes(word)),
   ]
   return tests.map((test) => offered.filter(test)).find((found) => found.length > 0)?.map((one) => one.pointer) ?? []
 }
