@@ -1,6 +1,7 @@
 """The page in a real browser, live and in the past."""
 
 import itertools
+import json
 import re
 
 import pytest
@@ -385,6 +386,26 @@ def test_view_whose_script_is_missing_says_how_to_get_it(browser: Browser, storm
         alert.get_by_role("button", name="Load the page again").click()
         expect(page.get_by_text("No runs are running or queued.")).to_be_visible()
         expect(alert).to_have_count(0)
+
+
+@pytest.mark.parametrize("is_hidden", [True, False])
+def test_other_views_are_loaded_ahead_unless_the_tab_is_hidden(
+    window: Page, is_hidden: bool
+) -> None:
+    asked: list[str] = []
+    window.on("request", lambda request: asked.append(request.url))
+    hidden = "Object.defineProperty(document, 'hidden', {{ get: () => {} }})"
+    window.add_init_script(hidden.format(json.dumps(is_hidden)))
+    window.clock.install()
+    window.goto("/ui/runs")
+    expect(window.get_by_role("row").nth(1)).to_be_visible()
+    window.clock.fast_forward(10_000)
+    # What was asked for before this answer is known then.
+    window.evaluate("fetch('/openapi.json')")
+    scripts = [url for url in asked if re.search(r"/assets/other_views-.*\.js$", url)]
+    assert len(scripts) == int(not is_hidden)
+    window.get_by_role("link", name="Lanes").click()
+    expect(window.get_by_text("No runs are running or queued.")).to_be_visible()
 
 
 def test_address_of_the_past_asks_for_its_list_once(window: Page) -> None:

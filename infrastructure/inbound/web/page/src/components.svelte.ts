@@ -6,8 +6,9 @@ import type { View } from './moment/address'
 import Overview from './overview/Overview.svelte'
 import Registry from './registry/Registry.svelte'
 
-/** How long after the first answer the other views are loaded, if nobody has opened one of them. */
-const LATER_MS = 1_000
+/** How long after the first answer the other views are loaded, if nobody has opened one of them. Tabs that
+ * are opened together have shown their first views by then. */
+const LATER_MS = 3_000
 
 // A view of a single resource takes its `id`; other views take no property.
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
@@ -21,9 +22,11 @@ class LoadedViews {
   #components = $state.raw<Pick<Components, First> & Partial<Components>>({ overview: Overview, runs: Registry })
   #loading: Promise<void> | null = null
 
-  /** Load the other views once nothing waits for it. Return a function that cancels this. */
+  /** Load the other views once nothing waits for it, if the tab is seen. Return a function that cancels this. */
   loadLater(): () => void {
-    const timer = setTimeout(() => void this.#load(), LATER_MS)
+    const timer = setTimeout(() => {
+      if (!document.hidden) void this.#load()
+    }, LATER_MS)
     return () => clearTimeout(timer)
   }
 

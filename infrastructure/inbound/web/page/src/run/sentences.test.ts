@@ -26,5 +26,6 @@ test('each field that changed is named once, but the version', () => {
 
 test('the first event of a run counts its fields, and a later one names them', () => {
   expect(changedText(1, ['runId', 'task'])).toBe('Created with 2 fields')
+  expect(changedText(3, ['announcedAt', 'agentId'])).toBe('2 fields changed: announced at, agent')
   expect(changedText(2, ['status'])).toBe('1 field changed: status')
 })
