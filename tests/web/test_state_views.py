@@ -277,6 +277,33 @@ def test_what_is_parked_is_sent_again_with_a_reason(window: Page, state: State) 
     expect(window.get_by_text("You are looking at the past. Go live to act.")).to_have_count(1)
 
 
+@pytest.mark.parametrize("width", [390, 720, 1440])
+def test_rows_of_announcements_stay_when_it_is_known_how_many_are_parked(
+    window: Page, state: State, width: int
+) -> None:
+    window.set_viewport_size({"width": width, "height": 844})
+    counts = "**/v1/summary?*"
+    held: list[Route] = []
+
+    def answer(route: Route) -> None:
+        response = route.fetch()
+        body = response.json()
+        body["live"]["parkedAnnouncements"] = 123
+        route.fulfill(response=response, json=body)
+
+    window.route(counts, lambda route: held.append(route))
+    with window.expect_request(counts):
+        window.goto("/ui/announcements")
+    grid = window.get_by_role("grid", name="Announcements")
+    expect(grid.get_by_role("row").nth(1)).to_be_visible()
+    place = grid.bounding_box()
+    window.route(counts, answer)
+    answer(held.pop())
+    expect(window.get_by_text("123 parked", exact=True)).to_be_visible()
+    expect(window.get_by_role("button", name="Redeliver all 123 …")).to_be_visible()
+    assert grid.bounding_box() == place
+
+
 def test_history_says_of_a_delivery_what_the_log_says(window: Page, state: State) -> None:
     window.goto(f"/ui/run/{state.child}?part=history")
     events = window.get_by_role("list", name="Events of the run").get_by_role("listitem")
