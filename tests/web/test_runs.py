@@ -425,12 +425,15 @@ def test_matching_runs_are_saved_as_csv_and_json(page: Page) -> None:
     page.goto("/ui/runs?agentId=tides")
     expect(_rows(page)).to_have_count(2)
     files = {}
+    button = page.get_by_role("button", name="Download")
+    place = button.bounding_box()
     for form in ("CSV", "JSON"):
-        page.get_by_role("button", name="Download").click()
+        button.click()
         with page.expect_download() as download:
             page.get_by_role("menuitem", name=form).click()
         files[download.value.suggested_filename] = download.value.path().read_text("utf-8-sig")
         expect(page.get_by_text("1 run saved.")).to_be_visible()
+        assert button.bounding_box() == place
         page.get_by_role("button", name="Close").click()
     (row,) = csv.DictReader(io.StringIO(files["spawnlog-runs.csv"]))
     assert (row["status"], row["label"]) == ("failed", "'=1+1")
