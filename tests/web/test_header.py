@@ -57,6 +57,16 @@ def test_header_height_stays_in_the_past(window: Page, name: str) -> None:
     expect(window.get_by_role("button", name="Time shown")).to_be_focused()
 
 
+def test_names_of_views_keep_their_places(window: Page) -> None:
+    window.goto("/ui/overview")
+    views = window.get_by_role("navigation", name="Views").locator(".entry")
+    expect(window.get_by_role("heading", name="Overview")).to_be_visible()
+    places = [one.bounding_box() for one in views.all()]
+    views.get_by_role("link", name="Lanes").click()
+    expect(window.get_by_role("heading", name="Lanes")).to_be_visible()
+    assert [one.bounding_box() for one in views.all()] == places
+
+
 def test_titles_and_focus_follow_the_view(window: Page, storm: Storm) -> None:
     server, record = storm
     run = server.http.get(f"/v1/runs/{min(record.accepted)}").json()

@@ -112,6 +112,17 @@ def test_log_finds_a_run_by_its_label(window: Page, storm: tuple[Server, StormRe
     expect(window.get_by_role("row").filter(has_text=label).first).to_be_visible()
 
 
+def test_log_takes_types_of_events_in_words(window: Page) -> None:
+    window.goto("/ui/log")
+    field = window.get_by_label("Type", exact=True)
+    field.fill("spawn refused, Run ended")
+    field.press("Enter")
+    expect(window).to_have_url(re.compile(r"types=SpawnRefused(,|%2C)RunEnded$"))
+    expect(field).to_have_value("Spawn refused, Run ended")
+    expect(window.get_by_role("row").nth(1)).to_contain_text(re.compile("Spawn refused|Run ended"))
+    expect(window.get_by_role("alert")).to_have_count(0)
+
+
 @pytest.mark.nightly
 def test_the_command_of_the_log_names_every_filter(window: Page) -> None:
     window.goto("/ui/log?types=SpawnRefused&tree=main")

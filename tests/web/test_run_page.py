@@ -215,6 +215,9 @@ def test_outcome_comes_first_and_tabs_remember(page: Page, server: Server) -> No
     page.reload()
     expect(page.get_by_role("tab", name="Prompt")).to_have_attribute("aria-selected", "true")
     expect(page.get_by_text("separator")).to_have_count(0)
+    expect(page.locator(".part").first).to_be_visible()
+    heads, parts = (sum_of_bytes(page.locator(line)) for line in (".head", ".part .source"))
+    assert heads == parts + sum_of_bytes(page.locator(".head"), r"([\d,]+) between the parts")
     page.goto(f"/ui/run/{failed}")
     outcome = page.get_by_role("region", name="Outcome")
     expect(outcome.locator("p").first).to_have_text(re.compile("^json.decoder.JSONDecodeError: "))
@@ -228,6 +231,12 @@ def test_outcome_comes_first_and_tabs_remember(page: Page, server: Server) -> No
     line.click()
     expect(outcome.get_by_text("Whole error")).to_be_visible()
     assert faults_for_a_screen_reader(page) == []
+
+
+def sum_of_bytes(lines: Locator, what: str = "([\\d,]+) bytes?") -> int:
+    numbers = re.findall(what, " ".join(lines.all_inner_texts()))
+    assert numbers
+    return sum(int(number.replace(",", "")) for number in numbers)
 
 
 def test_run_whose_texts_were_erased_says_so(browser: Browser, server: Server) -> None:

@@ -55,6 +55,8 @@ test('an event of another type shows its short values, and hides nothing', () =>
 })
 
 test('types are read from a text, and the frequent ones come first', () => {
-  expect(typesOf(' SpawnRefused,RunEnded  X')).toEqual(['SpawnRefused', 'RunEnded', 'X'])
+  expect(typesOf(' SpawnRefused,RunEnded  RunQueued')).toEqual(['SpawnRefused', 'RunEnded', 'RunQueued'])
+  expect(typesOf('spawn refused,  Run ended,')).toEqual(['SpawnRefused', 'RunEnded'])
+  expect(typesOf(' ')).toEqual([])
   expect(frequentTypes([{ type: 'A' }, { type: 'B' }, { type: 'B' }, { type: 'C' }], 2)).toEqual(['B', 'A'])
 })

@@ -132,9 +132,13 @@ export function goesOn(facts: string): boolean {
   return /^(after|at|by) /.test(facts)
 }
 
-/** Return the types in a text such as `SpawnRefused, RunEnded`. */
+/** Return the types in a text such as `spawn refused, Run ended` or `SpawnRefused RunEnded`. */
 export function typesOf(text: string): string[] {
-  return text.split(/[ ,]+/).filter(Boolean)
+  return text.split(',').flatMap((part) => {
+    const words = part.split(' ').filter(Boolean)
+    const isKeys = words.every((word) => /^[A-Z][a-z]+[A-Z]/.test(word))
+    return isKeys ? words : [words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')]
+  })
 }
 
 /** Return the types of events, the most frequent ones first. */

@@ -13,18 +13,14 @@ export interface HeadLine {
 /**
  * Return `42 runs · 1.20 M tokens · $3.40`. A cost that lacks the price of a model says so, and
  * sums tell whether they have the tokens so far of running runs.
- *
- * @param listed The number of rows, if no others match: they are newer than the totals.
  */
-export function headLine(totals: RunTotalsView, listed: number | null): HeadLine {
-  const used = usedText(totals)
-  const parts = [counted(listed ?? totals.runs, 'run'), ...used.parts]
-  const hints = [...used.hints]
-  if (totals.countedTo !== null && listed === null) {
-    parts[0] = `the newest ${parts[0]}`
-    hints.unshift(`Counted back to position ${count(totals.countedTo)}; older runs are not counted.`)
+export function headLine({ runs, countedTo, ...used }: Used & Pick<RunTotalsView, 'runs' | 'countedTo'>): HeadLine {
+  const { parts, hints } = usedText(used)
+  if (countedTo === null) return { text: [counted(runs, 'run'), ...parts].join(' · '), hint: hints.join(' ') }
+  return {
+    text: [`the newest ${counted(runs, 'run')}`, ...parts].join(' · '),
+    hint: [`Counted back to position ${count(countedTo)}; older runs are not counted.`, ...hints].join(' '),
   }
-  return { text: parts.join(' · '), hint: hints.join(' ') }
 }
 
 type Used = Pick<RunTotalsView, 'inputTokens' | 'outputTokens' | 'estimatedCostUsd' | 'models' | 'unpricedModels' | 'statuses' | 'runningNotSummed'>
