@@ -81,6 +81,17 @@ def test_reading_on_goes_on_when_the_server_is_back(browser: Browser, storm: Sto
         assert second - first > 0.5, "what failed is not asked again at once"
 
 
+def test_search_whose_runs_are_all_counted_offers_to_show_more(window: Page) -> None:
+    window.goto("/ui/runs?labelPrefix=writer-")
+    grid = window.get_by_role("grid", name="Runs")
+    more = window.get_by_role("button", name="Show more runs")
+    expect(more).to_be_visible()
+    first = grid.get_attribute("aria-rowcount")
+    assert first is not None
+    more.click()
+    expect(grid).not_to_have_attribute("aria-rowcount", first)
+
+
 @pytest.mark.nightly
 def test_k_goes_up_from_wherever_one_is(window: Page) -> None:
     window.goto("/ui/runs")

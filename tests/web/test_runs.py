@@ -470,6 +470,16 @@ def test_small_window_shows_status_cost_and_cause(page: Page, size: ViewportSize
     expect(page.get_by_role("columnheader")).to_have_count(5)
 
 
+@pytest.mark.parametrize("size", SMALL_WINDOWS, ids=("narrow", "enlarged"))
+def test_longest_status_is_whole(page: Page, server: Server, size: ViewportSize) -> None:
+    requested = server.run(server.accepted())["stages"][0]["position"]
+    page.set_viewport_size(size)
+    page.goto(f"/ui/runs?at=pos:{requested}")
+    status = _rows(page).nth(1).get_by_role("gridcell", name="preparing")
+    expect(status).to_be_visible()
+    assert status.evaluate("cell => cell.scrollWidth <= cell.clientWidth")
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("size", SMALL_WINDOWS, ids=("narrow", "enlarged"))
 def test_first_row_is_above_the_fold(page: Page, server: Server, size: ViewportSize) -> None:

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import { isLikeTask, offered, questionWords, type Offerable } from './offers'
 
-const run = (runId: string, taskPreview: string | null, taskBytes = taskPreview?.length ?? 0): Offerable => ({ runId, taskPreview, taskBytes })
+const run = (runId: string, taskPreview: string | null, taskBytes = taskPreview?.length ?? 0, label: string | null = null): Offerable => ({ runId, label, taskPreview, taskBytes })
 
 test.each([
   ['Count the harbours in chapter 7', 'count the harbours in chapter 112', true],
@@ -25,9 +25,14 @@ test('of long tasks the beginnings are compared, wherever they are cut', () => {
 test('the newest run with a like task is first, then the newest of all; none is the run itself or twice', () => {
   const failed = run('failed', 'Count chapter 1')
   const runs = [run('failed', 'Count chapter 1'), run('other', 'Read day 2'), run('like', 'Count chapter 3'), run('older', 'Count chapter 4')]
-  expect(offered(failed, runs).map(({ run, isLike }) => [run.runId, isLike])).toEqual([['like', true], ['other', false]])
-  expect(offered(failed, runs.slice(2)).map(({ run, isLike }) => [run.runId, isLike])).toEqual([['like', true]])
-  expect(offered(failed, [])).toEqual([])
+  const offers = (of: Offerable, among: Offerable[]) => offered(of, among).map(({ run, has }) => [run.runId, has])
+  expect(offers(failed, runs)).toEqual([['like', 'task'], ['other', null]])
+  expect(offers(failed, runs.slice(2))).toEqual([['like', 'task']])
+  expect(offers(failed, [])).toEqual([])
+  // A like task of the same customer comes before a newer one of another.
+  const labelled = run('failed', 'Count chapter 1', 15, 'customer-5')
+  const namesakes = [run('newer', 'Count chapter 3', 15, 'customer-9'), run('same', 'Count chapter 2', 15, 'customer-5'), run('unlike', 'Read day 2', 10, 'customer-5')]
+  expect(offers(labelled, namesakes)).toEqual([['same', 'label'], ['newer', null]])
 })
 
 test('a search has the longest words of the task', () => {

@@ -1,8 +1,9 @@
-// Which runs to compare a run with: the last one with a like task first, then the last one of all.
+// Which runs to compare a run with: one with a like task first, if there is one with the same label, then the
+// last one of all.
 
 import type { Answers, RunSummary } from '../api/shapes'
 
-export type Offerable = Pick<RunSummary, 'runId' | 'taskPreview' | 'taskBytes'>
+export type Offerable = Pick<RunSummary, 'runId' | 'label' | 'taskPreview' | 'taskBytes'>
 
 /** The server takes so many words of a search. */
 const WORDS_MAX = 8
@@ -15,7 +16,7 @@ const PREVIEW_CHARS = 200
 /** Return a run as a list has it. */
 export function offerable(run: Answers['getRun']): Offerable {
   if (!('task' in run)) return run
-  return { runId: run.runId, taskPreview: run.task === null ? null : [...run.task].slice(0, PREVIEW_CHARS).join(''), taskBytes: new TextEncoder().encode(run.task ?? '').length }
+  return { runId: run.runId, label: run.label, taskPreview: run.task === null ? null : [...run.task].slice(0, PREVIEW_CHARS).join(''), taskBytes: new TextEncoder().encode(run.task ?? '').length }
 }
 
 /** Return true if two tasks have the same words, numbers left out. Of a long task the list has the beginning. */
@@ -26,12 +27,20 @@ export function isLikeTask(one: Offerable, other: Offerable): boolean {
   return length > 0 && isCut(one) === isCut(other) && left.slice(0, length).join(' ') === right.slice(0, length).join(' ')
 }
 
+export interface Offer<Run> {
+  run: Run
+  /** What it has in common with the run: its label and a like task, a like task; null: nothing. */
+  has: 'label' | 'task' | null
+}
+
 /** Return the runs to offer, of those that the list has, newest first. */
-export function offered<Run extends Offerable>(run: Offerable, runs: Run[]): { run: Run; isLike: boolean }[] {
+export function offered<Run extends Offerable>(run: Offerable, runs: Run[]): Offer<Run>[] {
   const others = runs.filter((other) => other.runId !== run.runId)
-  const like = others.find((other) => isLikeTask(run, other))
+  const like = others.filter((other) => isLikeTask(run, other))
+  const namesake = like.find((other) => run.label !== null && other.label === run.label)
+  const first = namesake ?? like[0]
   const [last] = others
-  return [...(like ? [{ run: like, isLike: true }] : []), ...(last && last !== like ? [{ run: last, isLike: false }] : [])]
+  return [...(first ? [{ run: first, has: namesake ? 'label' as const : 'task' as const }] : []), ...(last && last !== first ? [{ run: last, has: null }] : [])]
 }
 
 /** Return the words by which a like task can be looked for in all runs; null if there are none. */

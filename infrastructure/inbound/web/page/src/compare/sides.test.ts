@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { isJudgedForBoth, isNaming, linesOf, membersOf, realDifferences, reads } from './sides'
+import { differingExcerpts, isJudgedForBoth, isNaming, linesOf, membersOf, realDifferences, reads } from './sides'
 
 test('members are compared whatever the order of what is in them, and what is erased is not the same', () => {
   const members = membersOf({ a: { x: 1, y: [2] }, b: 'one', gone: null }, { a: { y: [2], x: 1 }, b: 'two', gone: null, c: 3 }, ['gone'])
@@ -31,4 +31,12 @@ test('names of a run and of its sessions are no real difference', () => {
   expect(isNaming({ of: 'systemPrompt', source: 'session', verdict: 'different' })).toBe(true)
   expect(isNaming({ of: 'systemPrompt', source: 'session', verdict: 'left_only' })).toBe(false)
   expect(isNaming({ of: 'message', source: 'task', verdict: 'different' })).toBe(false)
+})
+
+test('an excerpt of two long texts has their first difference', () => {
+  const begin = 'a '.repeat(100)
+  expect(differingExcerpts(`${begin}left and more`, `${begin}right`, 70)).toEqual([`… ${'a '.repeat(30)}left and m …`, `… ${'a '.repeat(30)}right`])
+  expect(differingExcerpts('left', 'right', 70)).toEqual(['left', 'right'])
+  expect(differingExcerpts(`x${begin}`, `y${begin}`, 3)).toEqual(['xa  …', 'ya  …'])
+  expect(differingExcerpts(begin, `${begin}!`, 70)).toEqual([`… ${'a '.repeat(30)}`, `… ${'a '.repeat(30)}!`])
 })

@@ -55,6 +55,21 @@ function written(value: unknown): string {
   )
 }
 
+/** Characters of two texts that are shown before their first difference. */
+const BEFORE_CHARS = 60
+
+/** Return an excerpt of two texts in which they differ: from shortly before their first difference on, with
+ * `…` for what is left out. */
+export function differingExcerpts(left: string, right: string, charsMax: number): [string, string] {
+  const [one, other] = [[...left], [...right]]
+  let same = 0
+  while (same < one.length && one[same] === other[same]) same += 1
+  const isWhole = Math.max(one.length, other.length) <= charsMax
+  const from = isWhole || same <= BEFORE_CHARS ? 0 : same - BEFORE_CHARS
+  const cut = (text: string[]): string => `${from > 0 ? '… ' : ''}${text.slice(from, from + charsMax).join('')}${text.length > from + charsMax ? ' …' : ''}`
+  return [cut(one), cut(other)]
+}
+
 export interface DiffLine {
   kind: 'added' | 'removed' | 'place' | 'kept'
   text: string

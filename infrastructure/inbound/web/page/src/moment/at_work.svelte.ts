@@ -113,12 +113,14 @@ class AtWork {
     return this.#of()?.position ?? 0
   }
 
-  /** Take counts that a view has read, unless newer ones are known. */
+  /** Take counts that a view has read, unless newer ones are known. They are not read again for a while. */
   take(at: string | null, position: number, live: LiveRunsView): void {
     const known = untrack(() => this.#counted)
     if (at !== moment.at || (known !== null && known.at === at && known.position > position)) return
     this.#counted = { at, position, live }
-    if (at === null) this.#readHead = Math.max(this.#readHead, position)
+    if (at !== null) return
+    this.#readHead = Math.max(this.#readHead, position)
+    this.#readAt = performance.now()
   }
 
   #of(): Counted | null {
@@ -132,7 +134,9 @@ class AtWork {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
       const isNew = moment.head !== this.#readHead || this.#counted?.at !== null
-      if (!document.hidden && moment.isLive && moment.head > 0 && isNew) void this.readNow()
+      if (document.hidden || !moment.isLive || moment.head === 0 || !isNew) return
+      if (performance.now() < this.#readAt! + pauseMs) this.#readSoon()
+      else void this.readNow()
     }, Math.max(0, this.#readAt + pauseMs - performance.now()))
   }
 

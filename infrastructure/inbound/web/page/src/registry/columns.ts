@@ -14,8 +14,11 @@ export interface RunColumn {
   isDefault: boolean
 }
 
+/** The longest status is whole at every size. */
+const STATUS_WIDTH = '6.5rem'
+
 export const COLUMNS: readonly RunColumn[] = [
-  { id: 'status', name: 'Status', width: '6.5rem', isDefault: true },
+  { id: 'status', name: 'Status', width: STATUS_WIDTH, isDefault: true },
   { id: 'agent', name: 'Agent', width: 'minmax(6rem, 9rem)', isDefault: true },
   { id: 'label', name: 'Label', width: 'minmax(9rem, 11rem)', isDefault: true },
   { id: 'task', name: 'Task or error', width: 'minmax(12rem, 1fr)', isDefault: true },
@@ -40,7 +43,7 @@ type ShortColumn = Pick<RunColumn, 'id' | 'name' | 'width'> & Pick<Column, 'isBe
 /** The default columns on a window that has no room for all of them: what a reader decides by. On a phone
  * the task or the error is on a second line. */
 export const SHORT_COLUMNS: readonly ShortColumn[] = [
-  { id: 'status', name: 'Status', width: '6rem', widthAbove: '6.5rem' },
+  { id: 'status', name: 'Status', width: STATUS_WIDTH },
   { id: 'label', name: 'Label or agent', width: 'minmax(7rem, 10rem)', widthAbove: 'minmax(5rem, 1fr)' },
   { id: 'task', name: 'Task or error', width: 'minmax(11rem, 1fr)', isBelow: true },
   { id: 'elapsed', name: 'Elapsed', width: '5.5rem', isBelow: true },
