@@ -345,7 +345,7 @@ def test_summary_is_asked_for_once_a_second(window: Page, day: Day) -> None:
     seconds = time.monotonic() - began
     own = [url for url in requests if "from=pos" not in url]
     assert 0 < len(own) <= seconds + 2, (own, seconds)
-    assert len(requests) - len(own) <= 1, "the badges count as the view does"
+    assert len(requests) - len(own) <= 1 + seconds / 5, "the badges count as the view does"
 
 
 FITS = "document.documentElement.scrollWidth <= innerWidth"

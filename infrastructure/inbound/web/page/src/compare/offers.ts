@@ -1,5 +1,5 @@
-// Which runs to compare a run with: one with a like task first, if there is one with the same label, then the
-// last one of all.
+// Which runs to compare a run with: first one with a like task, preferably with the same label too; then the last
+// one of all.
 
 import type { Answers, RunSummary } from '../api/shapes'
 

@@ -57,6 +57,9 @@ test('an event of another type shows its short values, and hides nothing', () =>
 test('types are read from a text, and the frequent ones come first', () => {
   expect(typesOf(' SpawnRefused,RunEnded  RunQueued')).toEqual(['SpawnRefused', 'RunEnded', 'RunQueued'])
   expect(typesOf('spawn refused,  Run ended,')).toEqual(['SpawnRefused', 'RunEnded'])
+  expect(typesOf('SpawnRefused RUN ENDED')).toEqual(['SpawnRefused', 'RunEnded'])
   expect(typesOf(' ')).toEqual([])
+  const types = ['EffectParked', 'RunQueued', 'EffectRedriven', 'AnnouncementAcknowledged']
+  expect(typesOf(types.map(typeWords).join(', '))).toEqual(types)
   expect(frequentTypes([{ type: 'A' }, { type: 'B' }, { type: 'B' }, { type: 'C' }], 2)).toEqual(['B', 'A'])
 })

@@ -134,10 +134,12 @@ export function goesOn(facts: string): boolean {
 
 /** Return the types in a text such as `spawn refused, Run ended` or `SpawnRefused RunEnded`. */
 export function typesOf(text: string): string[] {
-  return text.split(',').flatMap((part) => {
+  const named = Object.keys(EFFECTS).reduce((all, type) => all.replace(new RegExp(typeWords(type), 'gi'), type), text)
+  return named.split(',').flatMap((part) => {
     const words = part.split(' ').filter(Boolean)
-    const isKeys = words.every((word) => /^[A-Z][a-z]+[A-Z]/.test(word))
-    return isKeys ? words : [words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')]
+    const isKey = (word: string): boolean => /^[A-Z][a-z]+[A-Z]/.test(word)
+    const spelled = words.filter((word) => !isKey(word)).map((word) => word.charAt(0).toUpperCase() + word.slice(1).toLowerCase()).join('')
+    return [...words.filter(isKey), ...(spelled === '' ? [] : [spelled])]
   })
 }
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import type { RunSummary, RunTotalsView } from '../api/shapes'
 import { COLUMNS, columnsAt, columnsText, DEFAULT_COLUMNS, readColumns } from './columns'
-import { headLine, usedBy, usedText } from './sums'
+import { headLine, totalsOfRows, usedBy, usedText } from './sums'
 import { readViews, writeViews } from './saved'
 
 const NOTHING: RunTotalsView = {
@@ -45,6 +45,8 @@ test('chosen runs have a sum, which says what it leaves out', () => {
   expect(usedText(usedBy([run('done', [1, null]), run('done', [1])])).hints).toContain('1 of 2 models has no price.')
   expect(text(run('running', [0.5]), run('running', []))).toBe('1,100 tokens · $0.5000 · with 1 of 2 running so far')
   expect(text(run('refused', []))).toBe('')
+  // Live rows: one that has just begun has used nothing.
+  expect(headLine(totalsOfRows([run('running', [0.5]), run('running', [])])).text).toBe('2 runs · 1,100 tokens · $0.5000 · with 2 running so far')
 })
 
 test('columns are read as they were written', () => {

@@ -14,7 +14,7 @@ export interface HeadLine {
  * Return `42 runs · 1.20 M tokens · $3.40`. A cost that lacks the price of a model says so, and
  * sums tell whether they have the tokens so far of running runs.
  */
-export function headLine({ runs, countedTo, ...used }: Used & Pick<RunTotalsView, 'runs' | 'countedTo'>): HeadLine {
+export function headLine({ runs, countedTo, ...used }: Totals): HeadLine {
   const { parts, hints } = usedText(used)
   if (countedTo === null) return { text: [counted(runs, 'run'), ...parts].join(' · '), hint: hints.join(' ') }
   return {
@@ -23,6 +23,7 @@ export function headLine({ runs, countedTo, ...used }: Used & Pick<RunTotalsView
   }
 }
 
+type Totals = Used & Pick<RunTotalsView, 'runs' | 'countedTo'>
 type Used = Pick<RunTotalsView, 'inputTokens' | 'outputTokens' | 'estimatedCostUsd' | 'models' | 'unpricedModels' | 'statuses' | 'runningNotSummed'>
 
 /** Return tokens and cost as text, with explanations. */
@@ -43,6 +44,11 @@ export function usedText(totals: Used): { parts: string[]; hints: string[] } {
   const running = totals.statuses.running ?? 0
   if (running > 0 && parts.length > 0) parts.push(runningNote(running, totals.runningNotSummed))
   return { parts, hints }
+}
+
+/** Return the totals of live rows. A running run without usage has used nothing yet. */
+export function totalsOfRows(rows: readonly RunSummary[]): Totals {
+  return { ...usedBy(rows), runningNotSummed: 0, runs: rows.length, countedTo: null }
 }
 
 /** Sum what listed runs used. */

@@ -7,14 +7,17 @@ import type { Stretch } from './axis'
 export const BAR_PX_MIN = 1.5
 const NEAR_PX = 2
 
-/** Return the index of the stretch under a pointer, or else of the last one near it; -1 if there is none.
+/** Return the index of the stretch that is drawn under a pointer, or else of the nearest one within two
+ * pixels; -1 if there is none.
  *
  * @param row Stretches that do not overlap, in their order.
- * @param instantAt Return the instant so many pixels right of the pointer. */
-export function pointedAt(row: Stretch[], instantAt: (byPx: number) => number): number {
-  const isAt = (place: number, px: number): boolean => place >= 0 && row[place]!.end >= instantAt(-px)
-  const under = lastNotAbove(row, instantAt(0), (one) => one.start)
-  if (isAt(under, BAR_PX_MIN)) return under
-  const near = lastNotAbove(row, instantAt(NEAR_PX), (one) => one.start)
-  return isAt(near, NEAR_PX) ? near : -1
+ * @param xOf Return where an instant is, in pixels. */
+export function pointedAt(row: Stretch[], xOf: (instant: number) => number, px: number): number {
+  const place = lastNotAbove(row, px, (one) => xOf(one.start))
+  const before = row[place]
+  const after = row[place + 1]
+  const left = before === undefined ? Infinity : px - Math.max(xOf(before.end), xOf(before.start) + BAR_PX_MIN)
+  const right = after === undefined ? Infinity : xOf(after.start) - px
+  if (left <= 0 || (left <= right && left <= NEAR_PX)) return place
+  return right <= NEAR_PX ? place + 1 : -1
 }
