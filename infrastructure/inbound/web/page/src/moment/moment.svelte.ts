@@ -30,6 +30,9 @@ class Moment {
   logs = $state(0)
 
   #log = ''
+  /** The last position of which the views know: the first one, then those of the stream. The answer to one view
+   * may be newer, and the others must still read again. */
+  #told = 0
   #refreshTimer: ReturnType<typeof setTimeout> | undefined
   #replaceTimer: ReturnType<typeof setTimeout> | undefined
   #refreshedAt = 0
@@ -163,6 +166,7 @@ class Moment {
   takeNote(answer: Answer<unknown>): void {
     this.#ofLog(answer.log)
     if (answer.position > this.head) {
+      if (this.head === 0) this.#told = answer.position
       this.head = answer.position
       this.headAt = answer.recordedAt
     }
@@ -205,11 +209,14 @@ class Moment {
 
   #recorded(recorded: Recorded): void {
     this.#ofLog(recorded.log)
-    if (recorded.position <= this.head) return
+    if (recorded.position <= this.#told) return
+    this.#told = recorded.position
     // The first position becomes known while views are being read anyway.
     if (this.head === 0) this.#refreshedAt = performance.now()
-    this.head = recorded.position
-    this.headAt = recorded.recordedAt
+    if (recorded.position > this.head) {
+      this.head = recorded.position
+      this.headAt = recorded.recordedAt
+    }
     this.#refreshSoon()
   }
 
@@ -220,6 +227,7 @@ class Moment {
     if (!isAnother) return
     forgetAnswers()
     this.head = 0
+    this.#told = 0
     this.headAt = null
     this.#noted = null
     this.problem = null
